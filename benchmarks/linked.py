@@ -33,8 +33,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.research_tables import DATA
-from common.analysis.distances import total_variation
-from common.analysis.linked_evaluation import BOTH, EVENT, NEXT, PEOPLE, SAME, linked_distances
+from common.analysis.distances import (
+    BOTH,
+    EVENT,
+    NEXT,
+    PEOPLE,
+    SAME,
+    linked_distances,
+    total_variation,
+)
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.methods.registry import new_study, run_of

@@ -186,7 +186,6 @@ def answered(
 
 
 def statistics_of(analysis: Analysis, schema: Schema) -> Iterator[Statistic]:
-    """Yield the statistics that answer an analysis."""
     about, by = analysis.about, analysis.by
     if analysis.kind == "relation":
         for one, other in combinations(about, 2):

@@ -45,7 +45,6 @@ class Conclusions:
     unmeasured: tuple[str, ...]  # pairs that were never counted together
 
     def lines(self) -> Iterator[str]:
-        """Yield what may be concluded, for people."""
         yield "What may I conclude?"
         if self.columns:
             yield (

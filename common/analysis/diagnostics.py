@@ -236,7 +236,6 @@ class Relations:
 
 
 def relations(names: Sequence[str], codes: Codes) -> Relations:
-    """Test every pair of attributes."""
     strength = dependence(codes, significant_only=True)
     partners = (strength > 0).sum(axis=1) - 1
     return Relations(

@@ -229,7 +229,6 @@ def correlation(
 
 
 def _pearson(one: Numbers, other: Numbers) -> float:
-    """Return the correlation; NaN where a column does not vary."""
     if not one.size or one.std() == 0 or other.std() == 0:
         return math.nan
     product = np.mean((one - one.mean()) * (other - other.mean()))

@@ -99,7 +99,6 @@ class FittedModel(ABC):
 
     @property
     def has_rows(self) -> bool:
-        """Whether a release of it has synthetic rows."""
         return True
 
     @property
@@ -217,7 +216,6 @@ class FittedModel(ABC):
 
     @property
     def output_rows(self) -> int:
-        """The number of synthetic rows that are made by default."""
         return self.rows
 
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
@@ -283,18 +281,15 @@ class DrawnModel(FittedModel):
         return ConditionalModel(self._drawn_from, self.schema.possible)
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Draw synthetic rows from a source of the caller's."""
         return self._possible.sample(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """Return what draws the rows that satisfy a condition."""
         return self._possible.given(condition)
 
     def count(self, query: str) -> ModelCount:
         """Count the rows that satisfy a query, by about a million rows drawn from the model.
 
-        Args:
-            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        A query is like "age in 20..39 and sex = Female"; see `common.schema.query`.
         """
         source = source_of(self.seed, "count")
         blocks = (self._possible.sample(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
@@ -303,24 +298,15 @@ class DrawnModel(FittedModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelCount:
-    """How many rows a model expects to satisfy a query.
+    """How many rows a model expects to satisfy a query."""
 
-    Attributes:
-        value: the expected number, of as many rows as the model was fitted to.
-        share: that number as a share of the rows.
-        attributes: those that the query is about.
-        rows: as many as the model was fitted to.
-        sampling_deviation: the standard deviation of `value` that comes from answering with a
-            sample of the model.
-        noise_deviation: about the deviation that comes from the noise in the released tables; None
-            if it is not known, and for conditions on several attributes.
-    """
-
-    value: float
-    share: float
-    attributes: tuple[str, ...]
-    rows: int
-    sampling_deviation: float
+    value: float  # of as many rows as the model was fitted to
+    share: float  # that number as a share of the rows
+    attributes: tuple[str, ...]  # those that the query is about
+    rows: int  # as many as the model was fitted to
+    sampling_deviation: float  # from answering with a sample of the model
+    # From the noise in the released tables, about; None if it is not known, and for conditions on
+    # several attributes.
     noise_deviation: float | None
 
     @property

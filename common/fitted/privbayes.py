@@ -48,7 +48,6 @@ class PrivBayesFit(DrawnModel):
         return self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> PrivBayesFit:
-        """Learn a network and its tables again, from these rows."""
         model = fit_planned(
             rows,
             self.model.plan,
@@ -80,7 +79,6 @@ class PrivBayesFit(DrawnModel):
         ]
 
     def compared(self, synthetic: Codes) -> list[MeasuredTable]:
-        """Compare every released table with these rows."""
         model, tables = self.model, self.tables
         plan = model.plan
         if synthetic.rows:

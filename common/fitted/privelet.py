@@ -79,7 +79,6 @@ class PriveletFit(FittedModel):
         return _CellDraw(cells)
 
     def refit(self, rows: Codes, source: RandomSource) -> PriveletFit:
-        """Count these rows with noise of this plan."""
         plan = self.ranges.plan
         cells = noisy_cells(rows, plan, discrete_laplace, source)
         return replace(
@@ -187,7 +186,6 @@ class PriveletFit(FittedModel):
 
     @classmethod
     def load(cls, path: Path | str) -> PriveletFit:
-        """Read what `save` wrote."""
         ranges, stored = read_range_file(path)
         return cls(ranges=ranges, **stored._asdict())
 

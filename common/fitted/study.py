@@ -63,23 +63,15 @@ from common.wording import many
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StudyFit(DrawnModel):
-    """The outcome of a study; see `DrawnModel` for what is not here.
-
-    Attributes:
-        study: what was agreed.
-        results: what was published in each step.
-        transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
-        prior: the release that the study builds on, if it does.
-        steps_and_model: if None they are derived when something asks for them.
-        commitments: what the owners committed to, if the study says that they do.
-    """
+    """The outcome of a study; see `DrawnModel` for what is not here."""
 
     study: Study
-    results: tuple[bytes, ...]
-    transcript: Mapping[str, object]
-    prior: PriorRelease | None = None
+    results: tuple[bytes, ...]  # what was published in each step
+    transcript: Mapping[str, object]  # by phase and party; a release leaves the seconds out
+    prior: PriorRelease | None = None  # the release that the study builds on
+    # If None they are derived when something asks for them.
     steps_and_model: tuple[tuple[Step, ...], Model] | None = None
-    commitments: Commitments | None = None
+    commitments: Commitments | None = None  # what the owners committed to, if they did
 
     @cached_property
     def _script(self) -> ScriptRun:
@@ -187,7 +179,6 @@ class StudyFit(DrawnModel):
         return phases_of(self.transcript)
 
     def below_floor(self, synthetic: Codes) -> str | None:
-        """Say so where the method floor is expected to be closer to the truth."""
         if not self.has_rows:
             return None
         forecast = floor_forecast(
@@ -252,7 +243,6 @@ class StudyFit(DrawnModel):
         return self.study.digest
 
     def write_own_files(self, folder: Path) -> None:
-        """Write the study, its results and its transcript, and the prior if there is one."""
         release.write_json(folder / release.TRANSCRIPT, without_times(self.transcript))
         (folder / release.STUDY).write_text(self.study.to_toml(), encoding="utf-8")
         release.write_results(folder / release.RESULTS, self.results)
@@ -293,7 +283,6 @@ def refit_study(
 
 
 def dealt_out(study: Study, rows: Codes, source: RandomSource) -> OnePlace:
-    """Deal rows out to the parties of a study, in their order."""
     ends = np.cumsum([0, *study.rows_of.values()]).tolist()
     parts = [rows.take(slice(start, end)) for start, end in pairwise(ends)]
     return OnePlace(study, dict(zip(study.parties, parts, strict=True)), source)

@@ -186,7 +186,6 @@ class Attribute:
 
     @property
     def textual(self) -> bool:
-        """Whether the values are texts."""
         listed = self.domain.values if isinstance(self.domain, Listed) else ()
         return bool(listed) and isinstance(listed[0], str)
 

@@ -92,7 +92,6 @@ class CellWeights:
     table: NDArray[np.float64]  # an axis for each of them
 
     def of(self, codes: Codes) -> NDArray[np.float64]:
-        """Return the weight of every row."""
         weights: NDArray[np.float64] = self.table[tuple(codes.columns[a] for a in self.attributes)]
         return weights
 
@@ -151,7 +150,6 @@ class Vocabulary:
         return place, self._known[place]
 
     def test(self, predicate: Predicate) -> CodeTest:
-        """Return the codes that a test allows."""
         place, words = self.look_up(predicate.name)
         low, high = words.resolve(predicate)
         allowed = np.zeros(words.attribute.size, dtype=np.bool_)

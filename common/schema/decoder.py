@@ -47,15 +47,10 @@ _ALMOST_ONE = 1 - 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """The mean places of an attribute's numbers.
+    """The mean places of an attribute's numbers."""
 
-    Attributes:
-        classes: the class of each bin; a negative one if nothing is known of it.
-        means: of each class, from 0 to 1.
-    """
-
-    classes: tuple[int, ...]
-    means: tuple[float, ...]
+    classes: tuple[int, ...]  # of each bin; a negative one if nothing is known of it
+    means: tuple[float, ...]  # of each class, from 0 to 1
 
     def as_json(self) -> dict[str, object]:
         return {"classes": list(self.classes), "means": list(self.means)}

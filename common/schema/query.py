@@ -139,7 +139,6 @@ def joined(expression: Expression, test: Callable[[Predicate], AnyTest]) -> AnyT
 
 
 def predicates(expression: Expression) -> Iterator[Predicate]:
-    """Yield every test of a condition, from left to right."""
     match expression:
         case Predicate():
             yield expression
@@ -151,7 +150,6 @@ def predicates(expression: Expression) -> Iterator[Predicate]:
 
 
 def tokenise(query: str) -> list[Token]:
-    """Return the tokens of a query and an end mark."""
     tokens = []
     for match in _TOKEN.finditer(query):
         group = match.lastgroup or "bad"
@@ -311,11 +309,7 @@ class Formula:
 
 
 def parse_formula(text: str, schema: Domains) -> Formula:
-    """Read a formula; names with other signs are in backticks.
-
-    Raises:
-        InputError: it is none, a column is not in the schema, or one is there twice.
-    """
+    """Read a formula of columns of the schema, each once; other signs stand in backticks."""
     left, tilde, right = text.partition("~")
     formula = Formula(bare_name(left), tuple(map(bare_name, _PLUS.split(right))))
     if not tilde or not all(formula.columns):

@@ -91,7 +91,6 @@ class PossibleCells:
     fixed: int = 0  # how many of the first attributes never change
 
     def holds(self, columns: Columns) -> Cells:
-        """Tell whether each row is possible, by all columns of the table."""
         possible: Cells = self.table[tuple(columns[a] for a in self.attributes)]
         return possible
 
@@ -123,7 +122,6 @@ class Possible:
 
     @property
     def attributes(self) -> tuple[int, ...]:
-        """The attributes that any rule is about."""
         return tuple(sorted(self.example))
 
     def weights(self) -> list[CellWeights]:
@@ -344,7 +342,6 @@ def _listed_codes(rule: Rule, attribute: Attribute) -> dict[str, list[int]]:
 
 
 def _group_codes(tree: Node | None) -> dict[str, list[int]]:
-    """Return the codes of every group of a hierarchy, by its name."""
     if tree is None:
         raise InputError("determined: give the other attribute a hierarchy, or list the values")
     codes_by_group: dict[str, list[int]] = {}

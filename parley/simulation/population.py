@@ -191,7 +191,6 @@ _NIGHTS = np.array([0.1, 1.5, 1.0, 0.8, 0.7, 4.0, 1.2, 3.0, 5.0, 1.5])
 
 
 def linked_schema() -> Schema:
-    """Return the public schema of people and visits."""
     people = Schema.from_toml(demo_schema_toml())
     events = Schema.from_toml(demo_schema_toml() + _EVENTS).events
     attributes = tuple(people.attributes[people.position(name)] for name in _PEOPLE)

@@ -198,11 +198,7 @@ def statistic_of(
     where: str,
     family: str | None = None,
 ) -> Statistic:
-    """Return the one statistic that was asked for.
-
-    Raises:
-        InputError: none was, or several.
-    """
+    """Return the one statistic that was asked for."""
     requests = [(name, text) for name, text in statistics.items() if text is not None]
     if len(requests) != 1:
         names = ", ".join(f"--{name}" for name in statistics)
@@ -210,12 +206,9 @@ def statistic_of(
     ((name, text),) = requests
     if family is not None and name != "model":
         raise InputError(f"--family {family}: it belongs to --model. Give a model, or leave it out")
-    if name == "share":
-        return kinds.share(schema, text, by, where)
-    if name == "mean":
-        return kinds.mean(schema, text, by, where)
-    if name == "correlation":
-        return kinds.correlation(schema, text, by, where)
+    by_name = {"share": kinds.share, "mean": kinds.mean, "correlation": kinds.correlation}
+    if name in by_name:
+        return by_name[name](schema, text, by, where)
     if name == "model":
         return kinds.regression(schema, text, by, where, family)
     at, column = (0.5, text) if name == "median" else _quantile(text)

@@ -16,10 +16,9 @@ import typer
 from common.analysis.attacks import AttackReport
 from common.analysis.attacks import attack as attacked
 from common.analysis.attacks_bounds import Guarantee
-from common.analysis.distances import MEANING
+from common.analysis.distances import MEANING, LinkedDistances, evaluate_linked
 from common.analysis.evaluation import LOSSES, Evaluation, far_off
 from common.analysis.evaluation import evaluate as compare
-from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
 from common.errors import InputError
 from common.fitted.loading import is_release_zip, synthetic_table
 from common.privacy.budget import parse_epsilon
