@@ -77,6 +77,10 @@ class Departure:
             self.squares / square, self.variance / square, self.shape, self.absolute / unit
         )
 
+    def is_grouped(self, sizes: Sequence[int]) -> bool:
+        """Return whether values of columns of these sizes were put together."""
+        return any(size > width for size, width in zip(sizes, self.shape, strict=True))
+
     @property
     def strength(self) -> Fraction:
         """Cells times squares: the square of the L1 norm if all cells deviate alike."""
@@ -216,20 +220,24 @@ def strong_forest(
     `noise` forecasts that of a table of so many cells, as a total variation distance, if so many
     tables share the cost. A pair must be far from independence, and no less far than a part of the
     noise that its table will have: margins and sparsity take off the rest. A tree has at most
-    `most` attributes, and more than two only of many values each: classes tell few values.
+    `most` attributes, and more than two only of many values each: classes tell few values. But what
+    a code of many values says of few, such as the chapter that it is in, groups of codes hide.
     """
     chosen: list[Pair] = []
     tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
     distances = {pair: own.distance(rows) for pair, own in found.items() if own.clear}
     for pair in sorted(distances, key=lambda pair: (-found[pair].strength, pair)):
         first, second = (tree_of[a] for a in pair)
-        cells = prod(sizes[a] for a in pair)
+        widths = [sizes[a] for a in pair]
+        cells = prod(widths)
         alone = len(first | second) == 2
         least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
+        if min(widths) <= FEW_VALUES and found[pair].is_grouped(widths):
+            least, values = LEAST_DISTANCE, 1
         if (
             first != second
             and len(first | second) <= most
-            and min(sizes[a] for a in pair) > values  # else a few classes say it all
+            and min(widths) > values  # else a few classes say it all
             and cells <= MOST_DETAIL_CELLS
             and len(chosen) < MOST_EDGES
             and distances[pair] >= max(least, NOISE_LEFT * noise(cells, len(chosen) + 1))
