@@ -77,10 +77,6 @@ class Departure:
             self.squares / square, self.variance / square, self.shape, self.absolute / unit
         )
 
-    def is_grouped(self, sizes: Sequence[int]) -> bool:
-        """Return whether values of columns of these sizes were put together."""
-        return any(size > width for size, width in zip(sizes, self.shape, strict=True))
-
     @property
     def strength(self) -> Fraction:
         """Cells times squares: the square of the L1 norm if all cells deviate alike."""
@@ -214,6 +210,7 @@ def strong_forest(
     rows: int,
     noise: Callable[[int, int], float],
     most: int = MOST_IN_TREE,
+    ordered: Sequence[int] = (),
 ) -> tuple[Pair, ...]:
     """Return the pairs that are worth a table in detail, the strongest first: no circles.
 
@@ -221,7 +218,8 @@ def strong_forest(
     tables share the cost. A pair must be far from independence, and no less far than a part of the
     noise that its table will have: margins and sparsity take off the rest. A tree has at most
     `most` attributes, and more than two only of many values each: classes tell few values. But what
-    a code of many values says of few, such as the chapter that it is in, groups of codes hide.
+    a code of many values says of few, such as the chapter that it is in, groups of codes hide; of
+    values in an order (of so many of each attribute) groups hide little.
     """
     chosen: list[Pair] = []
     tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
@@ -232,7 +230,9 @@ def strong_forest(
         cells = prod(widths)
         alone = len(first | second) == 2
         least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
-        if min(widths) <= FEW_VALUES and found[pair].is_grouped(widths):
+        sights = zip(pair, widths, found[pair].shape, strict=True)
+        hidden = any(size > groups and not (ordered and ordered[a]) for a, size, groups in sights)
+        if min(widths) <= FEW_VALUES and hidden:
             least, values = LEAST_DISTANCE, 1
         if (
             first != second

@@ -167,9 +167,17 @@ def test_pairs_in_detail_make_a_forest_of_what_is_stronger_than_its_noise():
 
 def test_a_code_in_groups_is_asked_for_beside_the_few_values_that_it_determines():
     found = {(0, 1): at_distance(0.4, (8, 2)), (0, 2): at_distance(0.25, (8, 3))}
-    for sizes, pairs in {(24, 2, 3): ((0, 1), (0, 2)), (8, 2, 3): ((0, 2),)}.items():
-        chosen = strong_forest(found, sizes, rows=1000, noise=lambda cells, tables: 0.0)
-        assert set(chosen) == set(pairs)
+    told, both = ((0, 2),), ((0, 1), (0, 2))
+    for sizes, ordered, pairs in [
+        ((24, 2, 3), (), both),
+        ((24, 2, 3), (0, 0, 0), both),
+        ((24, 2, 3), (24, 0, 0), told),
+        ((8, 2, 3), (), told),
+    ]:
+        chosen = strong_forest(
+            found, sizes, rows=1000, noise=lambda cells, tables: 0.0, ordered=ordered
+        )
+        assert chosen == pairs
 
 
 def test_a_tree_does_not_grow_without_end():
