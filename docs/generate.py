@@ -32,7 +32,7 @@ from common.study.terms import DOCUMENT_TERMS, TERMS  # noqa: E402
 from common.wire.catalogue import ErrorCode  # noqa: E402
 from curator import settings as curator_settings  # noqa: E402
 from parley.cli import main as cli  # noqa: E402
-from parley.cli.exit_codes import MEANINGS  # noqa: E402
+from parley.cli.exit_codes import ExitCode  # noqa: E402
 from party import settings as party_settings  # noqa: E402
 from party.owner import policy  # noqa: E402
 from party.sources import settings as source_settings  # noqa: E402
@@ -197,7 +197,7 @@ def cli_page() -> str:
         "# Commands\n",
         _COMMANDS,
         "## Exit codes\n",
-        "".join(f"- {int(code)}: {words}\n" for code, words in MEANINGS.items()),
+        "".join(f"- {int(code)}: {code.words}\n" for code in ExitCode),
         "## Completion\n",
         _COMPLETION,
         "## Shared arguments and options\n",

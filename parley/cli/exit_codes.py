@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 from common.errors import (
     LocalError,
@@ -17,37 +18,34 @@ from parley.cli import interrupts
 
 
 class ExitCode(IntEnum):
-    """What a script may rely on; `MEANINGS` says it in words."""
+    """What a script may rely on, each with what it means in words."""
 
-    DONE = 0
-    DEFECT = 1
-    USAGE = 2
-    INPUT = 3
-    REFUSED = 4
-    PEER = 5
-    OTHER_VERSION = 6
-    WARNED = 7
-    NOT_COUNTERSIGNED = 8
-    UNKNOWN_SIGNER = 9
-    INTERRUPTED = interrupts.EXIT_CODE
-    OUTPUT_CLOSED = 141
+    words: str
 
+    def __new__(cls, number: int, words: str) -> Self:
+        code = int.__new__(cls, number)
+        code._value_, code.words = number, words
+        return code
 
-MEANINGS: dict[ExitCode, str] = {
-    ExitCode.DONE: "done",
-    ExitCode.DEFECT: "a defect of parley, with a stack trace: please report it",
-    ExitCode.USAGE: "the command line was not understood",
-    ExitCode.INPUT: "the input cannot be used, or `doctor` found something wrong",
-    ExitCode.REFUSED: "refused by a budget or a policy",
-    ExitCode.PEER: "a peer cannot be reached, or broke the protocol",
-    ExitCode.OTHER_VERSION: "a later version of parley made the release, in a format of its own",
-    ExitCode.WARNED: "`doctor --monitor` found something worth a look, and nothing wrong",
-    ExitCode.NOT_COUNTERSIGNED: "an owner did not countersign a release; the release is kept",
-    ExitCode.UNKNOWN_SIGNER: "the release is signed by keys that its study does not name; "
-    "it is not verified",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C, SIGTERM); nothing is left half-written",
-    ExitCode.OUTPUT_CLOSED: "whatever read the output stopped reading, as `| head` does",
-}
+    DONE = 0, "done"
+    DEFECT = 1, "a defect of parley, with a stack trace: please report it"
+    USAGE = 2, "the command line was not understood"
+    INPUT = 3, "the input cannot be used, or `doctor` found something wrong"
+    REFUSED = 4, "refused by a budget or a policy"
+    PEER = 5, "a peer cannot be reached, or broke the protocol"
+    OTHER_VERSION = 6, "a later version of parley made the release, in a format of its own"
+    WARNED = 7, "`doctor --monitor` found something worth a look, and nothing wrong"
+    NOT_COUNTERSIGNED = 8, "an owner did not countersign a release; the release is kept"
+    UNKNOWN_SIGNER = (
+        9,
+        ("the release is signed by keys that its study does not name; it is not verified"),
+    )
+    INTERRUPTED = (
+        interrupts.EXIT_CODE,
+        ("interrupted (Ctrl-C, SIGTERM); nothing is left half-written"),
+    )
+    OUTPUT_CLOSED = 141, "whatever read the output stopped reading, as `| head` does"
+
 
 _FAMILIES: tuple[tuple[type[ParleyError], ExitCode], ...] = (
     (NotCountersignedError, ExitCode.NOT_COUNTERSIGNED),  # a PolicyError, too

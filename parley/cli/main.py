@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from common.errors import ParleyError, naming_extras
 from parley.cli import console, interrupts
-from parley.cli.exit_codes import MEANINGS, ExitCode, exit_code_of
+from parley.cli.exit_codes import ExitCode, exit_code_of
 
 # Under their headings, in the order in which a newcomer meets them: a command and one line of help.
 # It is in the `app` of the module of `parley.cli.commands` of its name, or of `_MODULES`.
@@ -85,7 +85,7 @@ EXAMPLES = (
 def _epilog() -> str:
     """Lines as they are: the mark in front keeps them from being joined into a paragraph."""
     examples = ["Examples:", *(f"  {line}" for line in EXAMPLES)]
-    codes = ["Exit codes:", *(f"  {code:<4} {words}" for code, words in MEANINGS.items())]
+    codes = ["Exit codes:", *(f"  {code:<4} {code.words}" for code in ExitCode)]
     return "\n\n".join("\b\n" + "\n".join(lines) for lines in (examples, codes))
 
 

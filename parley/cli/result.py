@@ -16,7 +16,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import KW_ONLY, MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
@@ -31,35 +31,27 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True)
 class Result:
-    """What a command found.
+    """What a command found."""
 
-    Args:
-        form: for scripts, anything that `plain` takes, or a function that returns it.
-        lines: for people, each printed before the next is asked for; the form itself if None.
-        warnings: what must not be overlooked; it follows the lines on standard error.
-        remarks: what may be of use; it follows the warnings.
-        require: called last; it raises what makes the command fail although it has a result.
-    """
+    form: object  # for scripts: anything that `plain` takes, or a function that returns it
+    lines: Iterable[str] | None = None  # for people, each printed before the next is asked for
+    _: KW_ONLY
+    warnings: Iterable[str] = ()  # what must not be overlooked, on standard error
+    remarks: Iterable[str] = ()  # what may be of use; it follows the warnings
+    require: Callable[[], object] = lambda: None  # raises what makes the command fail at its end
 
-    def __init__(
-        self,
-        form: object,
-        lines: Iterable[str] | None = None,
-        *,
-        warnings: Iterable[str] = (),
-        remarks: Iterable[str] = (),
-        require: Callable[[], object] = lambda: None,
-    ) -> None:
-        self.form = form
-        self.lines = map(_written, (form,)) if lines is None else lines
-        self.warnings, self.remarks, self.require = warnings, remarks, require
+    def __post_init__(self) -> None:
+        """Show the form itself to people, if there are no lines for them."""
+        if self.lines is None:
+            object.__setattr__(self, "lines", map(_written, (self.form,)))
 
 
 def listed(results: Iterable[Result], *, empty: str = "") -> Result:
     """Return several results as one; `empty` is the line where there are none."""
     results = tuple(results)
-    lines = chain.from_iterable(result.lines for result in results) if results else [empty]
+    lines = chain.from_iterable(result.lines or () for result in results) if results else [empty]
     return Result([result.form for result in results], filter(None, lines))
 
 
@@ -89,7 +81,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401  (anything that a result may hold)
 
 def show(result: Result, *, as_json: bool) -> None:
     """Print a result, then what is to be warned of; raise if it makes the command fail."""
-    for line in [_written(result.form)] if as_json else result.lines:
+    for line in [_written(result.form)] if as_json else result.lines or ():
         console.result(line)
     for words in result.warnings:
         console.warn(words)

@@ -94,48 +94,39 @@ class OwnersOptions:
     def tables(
         self, files: Sequence[Path], schema: Schema, terms: Terms, seed: int | None
     ) -> Mapping[str, OwnersTables]:
-        """Read the owners' tables; with a linked schema, two of each owner."""
-        if schema.events is not None:
-            return self._linked(files, schema, seed)
-        reading = options.Reading(self.delimiter, self.sheet)
+        """Read the owners' tables, or deal one out; with a linked schema, two of each owner."""
         with console.progress("reading") as tell:
             tell(0.0, files[0].name)
-            read = [reading.table(path, schema) for path in files]
-            for table in read:
-                table.encode(schema)  # here an error can still name the file and the line
+            read = [self._read(path, schema) for path in files]
         number = _DEFAULT_PARTIES if self.parties is None else self.parties
-        if self.person is not None:
+        first = read[0]
+        if self.person is not None and isinstance(first, TableFile):
+            character = options.Reading(self.delimiter).character
             rows = [
-                PeopleRows.read(path, schema, self.person, reading.character, self.sheet)
-                for path in files
+                PeopleRows.read(path, schema, self.person, character, self.sheet) for path in files
             ]
             dealt = [f"party {n + 1}" for n in range(number)]
             return _people(_names(files) if len(files) > 1 else dealt, rows, schema, terms, seed)
-        if len(files) > 1:
-            return dict(zip(_names(files), read, strict=True))
-        return _dealt_out(read[0], number, self.partition_by, seed)
-
-    def _linked(
-        self, files: Sequence[Path], schema: Schema, seed: int | None
-    ) -> Mapping[str, OwnersTables]:
-        """Read people and their events; of one pair of files, people are dealt out."""
-        character = options.Reading(self.delimiter).character
-        pairs = [two_files(path, same_file=bool(self.events_sheet)) for path in files]
-        with console.progress("reading") as tell:
-            tell(0.0, pairs[0][0].name)
-            read = [
-                LinkedFiles.read(
-                    pair, schema,
-                    person=self.person or "", delimiter=character,
-                    sheets=(self.sheet, self.events_sheet),
-                )
-                for pair in pairs
-            ]  # fmt: skip
         if len(read) > 1:
-            owners = _names([people for people, _ in pairs])
-            return {name: tables.frames for name, tables in zip(owners, read, strict=True)}
-        number = _DEFAULT_PARTIES if self.parties is None else self.parties
-        return read[0].dealt_out(lambda people: _deal(people, number, self.partition_by, seed))
+            owners = _names([t.path if isinstance(t, TableFile) else t.people.path for t in read])
+            tables = (t if isinstance(t, TableFile) else t.frames for t in read)
+            return dict(zip(owners, tables, strict=True))
+        if isinstance(first, TableFile):
+            return dict(_deal(first.data.to_pandas(), number, self.partition_by, seed))
+        return first.dealt_out(lambda people: _deal(people, number, self.partition_by, seed))
+
+    def _read(self, path: Path, schema: Schema) -> TableFile | LinkedFiles:
+        """Read the table of an owner; of a linked schema, people and their events."""
+        reading = options.Reading(self.delimiter, self.sheet)
+        if schema.events is None:
+            table = reading.table(path, schema)
+            table.encode(schema)  # here an error can still name the file and the line
+            return table
+        return LinkedFiles.read(
+            two_files(path, same_file=bool(self.events_sheet)), schema,
+            person=self.person or "", delimiter=reading.character,
+            sheets=(self.sheet, self.events_sheet),
+        )  # fmt: skip
 
 
 @command(app, "simulate")
@@ -376,13 +367,6 @@ def require_countersigned(out: Path, refusals: Mapping[str, str]) -> None:
         f"{out}: the release is made and kept, but {'; '.join(reasons)}. Find out why before you "
         "publish it"
     )
-
-
-def _dealt_out(
-    table: TableFile, parties: int, partition_by: str | None, seed: int | None
-) -> dict[str, Table]:
-    """Deal the rows of one table out to owners: by a column, or at random."""
-    return dict(_deal(table.data.to_pandas(), parties, partition_by, seed))
 
 
 def _deal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -76,20 +76,15 @@ class PrivBayesChoices:
 
     def maker(self, epsilon: str, seed: int | None) -> PrivBayes:
         """Return the model that was asked for."""
+        names = {field.name for field in fields(PrivBayes)} & set(vars(self)) - {"consistency"}
         return PrivBayes(
             epsilon=epsilon,
-            encoding=self.encoding,
-            score=self.score,
-            beta=self.beta,
-            theta=self.theta,
-            max_parents=self.max_parents,
             required=[_edge(words) for words in self.require or ()],
             forbidden=[_edge(words) for words in self.forbid or ()],
             consistency=self.consistency == "on",
             printed_sensitivity=self.sensitivity == "printed",
-            most_candidate_cells=self.most_candidate_cells,
-            most_parent_sets=self.most_parent_sets,
             seed=seed,
+            **{name: getattr(self, name) for name in names},
         )
 
 
