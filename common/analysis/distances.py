@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.analysis.views import events_view
-from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.linked import LinkedCodes
@@ -136,10 +135,8 @@ class LinkedDistances:
 
 def evaluate_linked(real: LinkedCodes, synthetic: LinkedCodes, schema: Schema) -> LinkedDistances:
     """Compare people with their events, of the same schema."""
-    if schema.events is None:
-        raise InputError("schema: it has no [events]. Declare them, or compare single tables")
     return LinkedDistances(
-        name=schema.events.name,
+        name=schema.declared_events.name,
         events_real=real.events.rows,
         events_synthetic=synthetic.events.rows,
         numbers_real=_numbers(real),

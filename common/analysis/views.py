@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 
 from common.analysis.replicates import Replicates
 from common.analysis.statistics import CodedTable, Statistic, Values, happens
-from common.errors import InputError, LocalError
+from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource, uniforms
 from common.schema import Codes, Schema
 from common.schema.codes import CodeColumn
 from common.schema.conditions import Condition
-from common.schema.events import Events
-from common.schema.linked import LinkedCodes, Positions
+from common.schema.linked import LinkedCodes, Positions, with_events
 
 REACHED = "reached"
 _AVERAGED = 1 << 17  # rows of people with one of their events, at least
@@ -59,7 +58,7 @@ class FirstEvents:
 
     def of(self, codes: Codes) -> Codes:
         """Return a row a person; one without such an event was watched for the whole range."""
-        linked = _linked(codes)
+        linked = with_events(codes)
         mask = self.kind.mask(linked.events)
         person, first = np.unique(linked.of_person[mask], return_index=True)
         when = linked.events.columns[self.time][mask][first]
@@ -136,9 +135,9 @@ def rows_view(schema: Schema) -> TableView:
 
 def people_view(schema: Schema) -> TableView:
     """Return a row a person; a column with the name of the events counts hers."""
-    _events(schema)
+    _ = schema.declared_events  # or it is refused
     columns = schema.joined.attributes[: len(schema.names) + 1]
-    return TableView(Schema(columns), lambda codes: _linked(codes).with_number)
+    return TableView(Schema(columns), lambda codes: with_events(codes).with_number)
 
 
 def events_view(schema: Schema) -> TableView:
@@ -146,8 +145,8 @@ def events_view(schema: Schema) -> TableView:
 
     A column of events whose name a column of people has is called after both: "age of visits".
     """
-    _events(schema)
-    return TableView(schema.joined, lambda codes: _linked(codes).by_event, of_people=False)
+    _ = schema.declared_events  # or it is refused
+    return TableView(schema.joined, lambda codes: with_events(codes).by_event, of_people=False)
 
 
 def first_view(schema: Schema, condition: str) -> TableView:
@@ -156,7 +155,7 @@ def first_view(schema: Schema, condition: str) -> TableView:
     A person without such an event was watched for the whole range of the order, and is not
     `reached`.
     """
-    events, of_events = _events(schema), schema.of_events
+    events, of_events = schema.declared_events, schema.of_events
     if events.order not in of_events.names or {events.order, REACHED} & set(schema.names):
         raise InputError(
             f"survival: the time of an event is not told, as the order of {events.name} is no "
@@ -172,7 +171,7 @@ def averages_view(schema: Schema) -> TableView:
     A person who has events is there some times, each time with one of them, every one as likely as
     the others; people without events are left out.
     """
-    return TableView(schema.joined, lambda codes: _averages(_linked(codes)), of_people=False)
+    return TableView(schema.joined, lambda codes: _averages(with_events(codes)), of_people=False)
 
 
 def _averages(codes: LinkedCodes) -> Codes:
@@ -197,15 +196,3 @@ def by_events(statistic: Statistic, schema: Schema) -> Statistic:
         return statistic.of(replace(table, codes=table.codes.take(rows)))
 
     return replace(statistic, attributes=statistic.attributes | {number}, of=of)
-
-
-def _linked(codes: Codes) -> LinkedCodes:
-    if not isinstance(codes, LinkedCodes):
-        raise LocalError("these are people without their events")
-    return codes
-
-
-def _events(schema: Schema) -> Events:
-    if schema.events is None:
-        raise InputError("of: the release is of a single table, without events. Leave it out")
-    return schema.events

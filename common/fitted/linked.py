@@ -33,7 +33,7 @@ from common.release.measured import MeasuredTable
 from common.schema import Codes
 from common.schema.conditions import CellWeights, Condition, parse
 from common.schema.events import PERSON
-from common.schema.linked import LinkedCodes, concatenate_linked
+from common.schema.linked import LinkedCodes, concatenate_linked, with_events
 from common.schema.query import tokenise
 from common.wording import many
 
@@ -126,16 +126,14 @@ class LinkedFit(StudyFit):
 
     def frames(self, codes: Codes, source: RandomSource | None = None) -> dict[str, pd.DataFrame]:
         """Return people and events as tables that `person` joins, by the names of their files."""
-        if not isinstance(codes, LinkedCodes):
-            raise LocalError("these are people without their events")
-        source = source or source_of(self.seed, "numbers")
+        linked, source = with_events(codes), source or source_of(self.seed, "numbers")
         numbers = np.arange(1, codes.rows + 1)
         people = self.decode(codes, source)
         people.insert(0, PERSON, numbers)
         first = len(self.schema.names) + 1  # of events' columns among all
         inside = {a - first: inside for a, inside in self.inside.items() if a >= first}
-        events = self.schema.of_events.decode(codes.events, source, inside)
-        events.insert(0, PERSON, numbers[codes.of_person])
+        events = self.schema.of_events.decode(linked.events, source, inside)
+        events.insert(0, PERSON, numbers[linked.of_person])
         return {TABLE: people, events_stem(self.schema): events}
 
     def sample_linked(
@@ -174,10 +172,7 @@ class LinkedFit(StudyFit):
 
     @property
     def released_linked(self) -> LinkedCodes:
-        released = self.released
-        if not isinstance(released, LinkedCodes):
-            raise LocalError("these are people without their events")
-        return released
+        return with_events(self.released)
 
     def compared_linked(self, synthetic: LinkedCodes) -> list[MeasuredTable]:
         """Compare the sums of the number of events and of events with these rows."""
@@ -187,9 +182,8 @@ class LinkedFit(StudyFit):
     def events_told(self) -> EventsTold:
         kinds_counted = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
         facts = LinkedFacts.of(self.study)
-        kinds, declared, released = kinds_of(facts), self.schema.events, self.released_linked
-        if declared is None:
-            raise LocalError("these are people without their events")
+        declared, released = self.schema.declared_events, self.released_linked
+        kinds = kinds_of(facts)
         return EventsTold(
             name=declared.name,
             most=declared.most,
@@ -269,8 +263,7 @@ def having(draw: Draw, kinds: Sequence[Condition]) -> Draw:
 
 
 def _have(people: Codes, kinds: Sequence[Condition]) -> NDArray[np.bool_]:
-    if not isinstance(people, LinkedCodes):
-        raise LocalError("these are people without their events")
-    masks = (kind.mask(people.events) for kind in kinds)
-    counts = [np.bincount(people.of_person[mask], minlength=people.rows) for mask in masks]
+    linked = with_events(people)
+    masks = (kind.mask(linked.events) for kind in kinds)
+    counts = [np.bincount(linked.of_person[mask], minlength=linked.rows) for mask in masks]
     return np.asarray(np.min(counts, axis=0) > 0)

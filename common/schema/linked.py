@@ -112,6 +112,13 @@ class LinkedCodes(Codes):
         return Codes(one.columns + other.columns, one.sizes + other.sizes), of_person[first]
 
 
+def with_events(codes: Codes) -> LinkedCodes:
+    """Return people who have their events; LocalError if these are rows of a single table."""
+    if not isinstance(codes, LinkedCodes):
+        raise LocalError("these are people without their events")
+    return codes
+
+
 def concatenate_linked(tables: Sequence[Codes]) -> Codes:
     """Put the rows of several tables into one; people keep their events."""
     linked = [table for table in tables if isinstance(table, LinkedCodes)]
@@ -136,9 +143,7 @@ def encode_linked(
     """Encode two tables that a column `person` joins; it has a person of `people` once."""
     import pandas as pd  # loaded late: a service counts rows without it
 
-    declared = schema.events
-    if declared is None:
-        raise InputError("schema: it has no [events]. Declare them, or hand over one table")
+    declared = schema.declared_events
     for table, where in ((people, "people"), (events, declared.name)):
         if person not in table.columns:
             raise InputError(f"{where}: there is no column {person!r}. Name it with person=...")

@@ -283,10 +283,16 @@ class Schema:
     @cached_property
     def of_events(self) -> Schema:
         """The schema of the events alone; InputError if there are none."""
+        events = self.declared_events
+        rules = (table.rule for table in self.possible_events.rules if not table.fixed)
+        return Schema(events.attributes, rules=tuple(rules))
+
+    @property
+    def declared_events(self) -> Events:
+        """The events of a linked schema; InputError if it is of a single table."""
         if self.events is None:
             raise InputError("schema: it has no [events]. Declare them, or hand over one table")
-        rules = (table.rule for table in self.possible_events.rules if not table.fixed)
-        return Schema(self.events.attributes, rules=tuple(rules))
+        return self.events
 
     @cached_property
     def joined(self) -> Schema:

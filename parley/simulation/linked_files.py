@@ -43,9 +43,7 @@ class LinkedFiles:
 
         An InputError names the file, the line and the column.
         """
-        declared = schema.events
-        if declared is None:
-            raise InputError("schema: it has no [events]. Declare them, or name one table")
+        declared = schema.declared_events
         if not person:
             raise InputError("--person: name the column that says, in both files, whose row it is")
         order = (declared.order,) if declared.order else ()

@@ -109,7 +109,7 @@ def test_without_the_curators_settings_somebody_else_has_to_sign(parley, place):
 def test_an_abort_without_a_running_curator_is_remembered_and_shown(
     parley, place, written, monkeypatch
 ):
-    monkeypatch.setattr("parley.cli.commands.curator_study._ABORT_S", 0.0)
+    monkeypatch.setattr("parley.cli.commands.curator._ABORT_S", 0.0)
     assert parley("curator", "study", "add", "study.toml", *HUB).code == 0
     abort = ("curator", "study", "abort", "regional", *HUB, "--reason")
     assert "one line" in parley(*abort, "two\nlines").err
