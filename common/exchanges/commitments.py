@@ -58,10 +58,6 @@ class CommittingParty(PartySide):
         return (*self._rest.awaits, *(() if self.published else (COMMITMENTS,)))
 
     @property
-    def done(self) -> bool:
-        return bool(self.published) and self._rest.done
-
-    @property
     def absent(self) -> Collection[str]:
         uncommitted = set(self._study.parties) - read_tables(self.published).keys()
         return {*self._rest.absent, *(uncommitted if self.published else ())}
@@ -115,11 +111,7 @@ class CommittingCurator(CuratorSide):
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        return tuple(sorted(self._pending.union(() if self._rest.done else self._rest.waiting_for)))
-
-    @property
-    def done(self) -> bool:
-        return not self._pending and self._rest.done
+        return tuple(sorted(self._pending.union(self._rest.waiting_for)))
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         if message.round != COMMITMENTS:

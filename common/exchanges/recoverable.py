@@ -93,10 +93,6 @@ class RecoveringParty(PartySide):
         return self._at.party
 
     @property
-    def done(self) -> bool:
-        return self._at is At.UNMASKING
-
-    @property
     def may_begin_again(self) -> bool:
         return self._at in (At.INPUT, At.BLAME)
 

@@ -119,10 +119,6 @@ class _SeedParty(PartySide):
         return () if self._seeds is None else (Round.SHARE_KEYS,)
 
     @property
-    def done(self) -> bool:
-        return self._seeds is None
-
-    @property
     def absent(self) -> Collection[str]:
         return self._absent
 
@@ -160,10 +156,6 @@ class _SeedCurator(CuratorSide):
     @property
     def waiting_for(self) -> tuple[str, ...]:
         return tuple(sorted(self._pending))
-
-    @property
-    def done(self) -> bool:
-        return not self._pending
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         if sender not in self._pending:
@@ -213,11 +205,7 @@ class _PermutationParty(PartySide):
 
     @property
     def awaits(self) -> Collection[str]:
-        return () if self.done else (ENVELOPE,)
-
-    @property
-    def done(self) -> bool:
-        return self._memory.kept.get(PermutationSeed) is not None
+        return () if self._memory.kept.get(PermutationSeed) else (ENVELOPE,)
 
     def begin(self) -> list[Post]:
         member = self._memory.member
@@ -261,11 +249,7 @@ class _PermutationCurator(CuratorSide):
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        return (self._first,)
-
-    @property
-    def done(self) -> bool:
-        return not self._awaited
+        return (self._first,) if self._awaited else ()
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         message.parts(bytes)

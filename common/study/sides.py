@@ -92,8 +92,8 @@ class PartySide:
 
     @property
     def done(self) -> bool:
-        """Whether it has given all that is asked of it."""
-        return True
+        """Whether it has given all that is asked of it: then it awaits nothing."""
+        return not self.awaits
 
     @property
     def may_begin_again(self) -> bool:
@@ -139,8 +139,8 @@ class CuratorSide:
 
     @property
     def done(self) -> bool:
-        """Whether it has all that it asked for."""
-        return True
+        """Whether it has all that it asked for: then it waits for no party."""
+        return not self.waiting_for
 
     @property
     def collects(self) -> bool:

@@ -39,7 +39,7 @@ one of the two is opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -65,15 +65,20 @@ HYBRID_ANSWER_BYTES = KEY_BYTES + SEED_BYTES + SIGNATURE_BYTES
 _NONCE = bytes(12)  # a box key seals one box
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BoxRoute:
     """From which dealer to which receiver a box goes, and in which sum."""
 
     plan: SumPlan
+    identities: Mapping[str, PublicIdentity]
+    public: bytes  # the dealer's key of the sum
+    _: KW_ONLY
     dealer: str
     receiver: str
-    ends: tuple[PublicIdentity, PublicIdentity]  # of dealer and receiver
-    public: bytes  # the dealer's key of the sum
+
+    @property
+    def ends(self) -> tuple[PublicIdentity, PublicIdentity]:
+        return self.identities[self.dealer], self.identities[self.receiver]
 
     def seal(
         self,
@@ -157,18 +162,6 @@ class BoxRoute:
         return frame((f"parley {what} 2", self.plan.digest, *ends, self.public, content))
 
 
-def route_of(
-    plan: SumPlan,
-    identities: Mapping[str, PublicIdentity],
-    public: bytes,
-    *,
-    dealer: str,
-    receiver: str,
-) -> BoxRoute:
-    ends = (identities[dealer], identities[receiver])
-    return BoxRoute(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispute:
     """A box that its receiver could not open, for everyone to judge."""
@@ -184,7 +177,7 @@ class Dispute:
         public, box = self.evidence[:KEY_BYTES], self.evidence[KEY_BYTES:]
         if not {self.dealer, self.receiver} <= set(plan.parties) or len(box) != BOX_BYTES:
             raise RemoteProtocolError("a dispute is about a box between two parties of the sum")
-        route = route_of(plan, identities, public, dealer=self.dealer, receiver=self.receiver)
+        route = BoxRoute(plan, identities, public, dealer=self.dealer, receiver=self.receiver)
         route.require_signed(box)
         route.require_accused(box, signature=self.signature)
         return route.at_fault(box, secret=self.secret)

@@ -64,7 +64,7 @@ from common.crypto.identities.identity import (
     LocalParty,
     PublicIdentity,
 )
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, route_of
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute
 from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.missing_lists import (
     check_missing,
@@ -255,12 +255,11 @@ class RecoverableParty:
         )
 
     def _from(self, dealer: str, public: bytes) -> BoxRoute:
-        roster = self._party.roster
-        return route_of(self._plan, roster, public, dealer=dealer, receiver=self._name)
+        return BoxRoute(self._plan, self._party.roster, public, dealer=dealer, receiver=self._name)
 
     def _to(self, receiver: str) -> BoxRoute:
-        roster = self._party.roster
-        return route_of(self._plan, roster, self._key.public, dealer=self._name, receiver=receiver)
+        roster, public = self._party.roster, self._key.public
+        return BoxRoute(self._plan, roster, public, dealer=self._name, receiver=receiver)
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
@@ -321,7 +320,7 @@ class RecoverableCurator:
             self._boxes[sender, receiver], self._wrapped[sender, receiver] = box, seed
 
     def _route(self, public: bytes, *, dealer: str, receiver: str) -> BoxRoute:
-        return route_of(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
+        return BoxRoute(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
 
     def require_accused(self, *, dealer: str, receiver: str, signature: bytes) -> None:
         """Raise RemoteProtocolError unless the receiver signed that the dealer's box is bad."""
