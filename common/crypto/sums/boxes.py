@@ -16,19 +16,7 @@ Now the curator and every party can do what the receiver did: if the box opens t
 receiver is at fault, and otherwise the dealer is.
 
 **Claim.** An honest party is never at fault, and a dispute shows nothing that the curator and t
-colluding parties did not know.
-
-An honest dealer signs one box for a receiver and a sum, and it opens. An honest receiver signs only
-that a box with the dealer's signature does not open, and the dealer's answer, if it fits the box's
-key, leads to the receiver's own attempt. So honest parties never dispute with each other, and the
-one at fault is the one that deviated. An honest dealer answers only to the receiver's signature
-under the very box that it dealt; that receiver is not honest, and knew the shares in the box. The
-secret belongs to this one box: all other boxes of the dealer stay closed.
-
-With seeds: an honest receiver signs one seed for a dealer and a study, so a dealer that shows
-another has no signature to it and is at fault. An honest dealer dealt nothing before it had the
-receiver's seed with a signature, so it can always show both. What the seed protects are boxes of
-this dealer for this receiver and the masks of the two, one of whom is not honest and knew all that.
+colluding parties did not know (docs/proofs.md, "Owners that go missing").
 
 **What follows.** The party at fault leaves. Without a receiver the sum goes on as without any
 missing party. Without a dealer it may have too few shares of the dealer's key to finish, so the
