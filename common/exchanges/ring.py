@@ -47,7 +47,7 @@ class RingParty(PartySide):
     """A party's place in the ring. Holds its counts: secret."""
 
     def __init__(self, plan: SumPlan, context: StepAtParty, values: NDArray[np.int64]) -> None:
-        member, memory = context.memory.member, context.memory.kept
+        member, memory = context.memory.member, context.memory.state
         key, agreed = memory.get(RingKey), memory.get(PermutationSeed)
         selection = None
         if plan.noise is Noise.ONE_SHARE and agreed is not None:

@@ -101,7 +101,7 @@ class AddedUp(Exchange):
         """Return what a party adds, shape (cells,); its noise is added where the plan has a law."""
 
     def party(self, context: StepAtParty) -> PartySide:
-        key = context.memory.kept.get(ring.RingKey)
+        key = context.memory.state.get(ring.RingKey)
         plan = self.plan(context, None if key is None else key.public)
         if plan.may_miss:
             return recoverable.RecoveringParty(plan, context, self.vector)

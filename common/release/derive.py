@@ -319,7 +319,7 @@ class _Comparison:
         try:
             gone = stated_missing(consistency.privacy, study)
             run = replay(study, consistency.results, gone, prior)
-            steps, learnt = run.made, run.model()
+            steps, learnt = run.steps, run.model()
             reasons = consistency.privacy.get("not_private_because")
             stated = reasons if isinstance(reasons, list) else []
             statement = statement_of(

@@ -235,14 +235,14 @@ def read_results(contents: Contents) -> tuple[bytes, ...]:
     with contents.open(RESULTS) as stream:
         if stream.read(len(_RESULTS_HEAD)) != _RESULTS_HEAD:
             raise contents.error(RESULTS, why="not published results of version 2")
-        results, left = [], size - len(_RESULTS_HEAD)
-        while left > 0:
+        results, bytes_left = [], size - len(_RESULTS_HEAD)
+        while bytes_left > 0:
             length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
-            left -= _LENGTH_BYTES + length
-            if left < 0:  # before anything of that length is read
+            bytes_left -= _LENGTH_BYTES + length
+            if bytes_left < 0:  # before anything of that length is read
                 break
             results.append(stream.read(length))
-        if left != 0 or stream.read(1):
+        if bytes_left != 0 or stream.read(1):
             raise contents.error(RESULTS, why="cut short, or longer than it says")
     return tuple(results)
 

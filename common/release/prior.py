@@ -209,16 +209,16 @@ def _replay(
     prior: PriorRelease | None,
 ) -> ScriptRun:
     run = run_of(study) if prior is None else prior.begin(study)
-    left = iter(results)
+    unread = iter(results)
 
     def published(step: Step) -> Result:
-        data = next(left, None)
+        data = next(unread, None)
         if data is None:
             raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
         return step.read(study, data)
 
     drive(run, published, missing)
-    if next(left, None) is not None:
-        number = len(run.made)
+    if next(unread, None) is not None:
+        number = len(run.steps)
         raise InputError(f"expected the results of {many(number, 'step')}, found {len(results)}")
     return run

@@ -130,11 +130,6 @@ def _listed(items: object) -> list[str | Mapping[str, object]]:
     return list(listed)
 
 
-def parse_analysis(text: str, schema: Schema) -> Analysis:
-    """Read an analysis that is written as one text."""
-    return read_analysis(_table(text), schema)
-
-
 def _table(text: str) -> dict[str, object]:
     try:
         item: dict[str, object] = tomllib.loads(f"analysis = {{ {text} }}")["analysis"]

@@ -40,7 +40,7 @@ from common.schema.linked import concatenate_linked
 from common.study.document import Study
 from common.study.history import HistoryDigest, StepDigest
 from common.study.requests import Attributes, Counts, PartyRows, Request, RowsInMemory, TableShape
-from common.study.sides import CuratorSide, Kept, Memory, PartySide
+from common.study.sides import CuratorSide, ExchangeState, Memory, PartySide
 
 Result: TypeAlias = Counts | bytes
 """Of a step, as it is published: a noisy vector, or the payload of a party's choice."""
@@ -249,7 +249,7 @@ class OnePlace:
     study: Study
     tables: Mapping[str, Codes]
     source: RandomSource
-    kept: dict[str, Kept] = field(default_factory=dict)  # by party
+    states: dict[str, ExchangeState] = field(default_factory=dict)  # by party
 
     def rows(self, *parties: str) -> RowsInMemory:
         return RowsInMemory(concatenate_linked([self.tables[party] for party in parties]))

@@ -98,7 +98,7 @@ def outcome_of(study, identities=None):
     With the identities of its parties, a study that has commitments has some.
     """
     plan = drive(run_of(study), lambda step: np.zeros(step.cells, np.int64))
-    steps = plan.made
+    steps = plan.steps
     results = [encode_cells(np.zeros(step.cells, np.int64)) for step in steps]
     traffic = {SETTING_UP: PhaseTraffic()}
     for step in steps:

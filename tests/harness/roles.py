@@ -99,9 +99,9 @@ def sum_party(
     """Return a party's side of a secure sum."""
     memory = Memory(member)
     if plan.public_key is not None:
-        memory.kept.keep(RingKey(plan.public_key, blinder or default_blinder(plan, source)))
+        memory.state.keep(RingKey(plan.public_key, blinder or default_blinder(plan, source)))
     if selection is not None:
-        memory.kept.keep(PermutationSeed(selection.seed))
+        memory.state.keep(PermutationSeed(selection.seed))
     opening = b"" if selection is None else selection.selector
     context: Any = SimpleNamespace(memory=memory, source=source, opening=opening)
     side = RingParty if plan.aggregation is Aggregation.PAILLIER else MaskedParty

@@ -1,5 +1,7 @@
 """Every kind of study that is offered ends, over gRPC, in a release that all parties countersign.
 
+It is the release of the same study in one process, and every party is charged as it is there.
+
 A cell is a method, a profile, a noise with an aggregation, a promise, whether a party may go
 missing, and a number of parties. The methods are the registry's, so a new one joins by itself.
 
@@ -27,20 +29,25 @@ from common.errors import InputError
 from common.exchanges.replacement import Replacement
 from common.exchanges.setup import needs_key
 from common.methods.registry import methods, run_of
+from common.privacy.randomness import SeededRandomSource
 from common.release.manifest import Signer, SignerRole
 from common.release.verify import verify
 from common.study.analyses import read_analyses
+from common.study.criteria import read_criteria
 from common.study.document import PROFILES
 from common.study.dry_run import steps_without_rows
-from curator.publisher import publish
+from curator.context import FinishedStudy
+from curator.publisher import fitted_study, publish
+from curator.store.records import StudyState
 from parley.cli.exit_codes import ExitCode
 from parley.cli.main import main
 from parley.reader.fitted import load
 from party.journal import JournalState
 from party.owner.dry_run import dry_run
 from party.releases import Collector
-from tests.harness.consortium import NAMES, Consortium
+from tests.harness.consortium import NAMES, Consortium, in_process
 from tests.harness.run_script import ANALYSES, chain_tables, random_tables, schema_of, study_of
+from tests.unit.methods.subn_plus.test_descent import two_tables, two_trees
 
 ATTRIBUTES = 4
 ROWS = 360  # of all parties together: enough that structure is learnt
@@ -75,7 +82,8 @@ class Cell(NamedTuple):
         return {
             "method": self.method, "profile": self.profile, "noise": self.noise,
             "aggregation": self.aggregation, "may_miss": self.may_miss, "epsilon": EPSILON,
-            "colluders": 0 if self.may_miss else 1, "settings": tuple(sorted(settings.items())),
+            "colluders": int(not self.may_miss and self.parties > 1),
+            "settings": tuple(sorted(settings.items())),
             **({"analyses": ANALYSES} if self.method == "answers" else {}),
             **PROMISES[self.promise],
         }  # fmt: skip
@@ -85,7 +93,7 @@ CELLS = [
     Cell(*values)
     for values in product(
         methods(), PROFILES, (Noise.DISTRIBUTED, Noise.ONE_SHARE), Aggregation, PROMISES, (0, 1),
-        (2, 3),
+        (3, 2, 1, 10),
     )
 ]  # fmt: skip
 
@@ -100,7 +108,7 @@ def refusals(cell):
         and cell.aggregation is Aggregation.MASKED,
         "may_miss: aggregation": cell.may_miss and cell.aggregation is not Aggregation.MASKED,
         "may_miss: only profile": cell.may_miss and cell.profile == "paper",
-        "may_miss: 1 of 2 parties": cell.may_miss and cell.parties == 2,
+        f"may_miss: 1 of {cell.parties} part": cell.may_miss and cell.parties <= 2,
         f"may_miss: {cell.method} asks single parties": cell.may_miss and method.single_turns,
     }
     for key in promise:
@@ -114,6 +122,7 @@ NOT_OFFERED = [cell for cell in CELLS if refusals(cell)]
 
 
 PAPERS_OWN = Cell("dp-subn", "paper", Noise.ONE_SHARE, Aggregation.PAILLIER, "epsilon", 0, 3)
+MANY = Cell("floor", "sound", Noise.DISTRIBUTED, Aggregation.MASKED, "epsilon", 0, 10)
 
 
 def parts(cell):
@@ -131,7 +140,7 @@ def covering(cells, chosen):
     return covering(cells, [*chosen, best])
 
 
-USUAL = covering(OFFERED, [PAPERS_OWN])
+USUAL = covering(OFFERED, [PAPERS_OWN, MANY])
 
 
 def gather(folder, cell, key, *, tables=None, schema=None, **terms):
@@ -148,7 +157,12 @@ def gather(folder, cell, key, *, tables=None, schema=None, **terms):
     consortium.study = consortium.study.signed_by(identity)
     signer = Signer(role=SignerRole.CURATOR, name="hub", identity=identity)
     curator.begin = run_of
-    curator.publish = lambda outcome: publish(outcome, folder / "releases", signer=signer)
+
+    def sign(outcome):
+        curator.outcomes.append(outcome)
+        return publish(outcome, folder / "releases", signer=signer)
+
+    curator.publish = sign
     for party in consortium.parties.values():
         party.policy = replace(
             party.policy, aggregations=tuple(a.value for a in Aggregation), min_colluders=0
@@ -176,11 +190,45 @@ def run_and_sign(consortium):
             collector.collect(due)
             (collected,) = context.collection.all().values()
         assert (collected.countersigned, collected.problem) == (True, "")
-    return Path(consortium.curator.store.record(consortium.study.digest).place)
+    record = consortium.curator.store.record(consortium.study.digest)
+    assert (record.state, record.cause) == (StudyState.DONE, "")
+    return Path(record.place)
 
 
-def check_cell(folder, cell, key):
-    check_signed(gather(folder, cell, key))
+def published(study, run):
+    """Return all that is published: the model, the statement, and rows drawn from it."""
+    outcome = FinishedStudy(
+        study=study, model=run.model, steps=run.steps, results=run.results, private=False,
+        traffic={},
+    )  # fmt: skip
+    fitted = fitted_study(outcome)
+    rows = fitted.draw(50, SeededRandomSource("rows")).columns if fitted.has_rows else []
+    return fitted.to_json(), [column.tolist() for column in rows]
+
+
+def check_same_release(consortium, key):
+    """Compare what the services did with the roles in one loop, without any network."""
+    study, expected = consortium.study, in_process(consortium, key)
+    (outcome,) = consortium.curator.outcomes
+    assert [step.canonical for step in outcome.steps] == [s.canonical for s in expected.steps]
+    assert published(study, outcome) == published(study, expected)
+    for name, party in consortium.parties.items():
+        with party.context() as context:
+            context.ledger.verify()
+            charged = [each.charge for each in context.ledger.entries()]
+            spent = context.ledger.spending(study.digest.hex())
+        assert [(c.step, c.epsilon, c.rho, c.delta) for c in charged] == [
+            (c.step, c.epsilon, c.rho, c.delta) for c in expected.charges[name]
+        ]
+        if study.profile == "sound":
+            assert 0 < spent.paid <= study.promise.budget
+            assert spent.epsilon <= study.epsilon
+
+
+def check_cell(folder, cell, key, **terms):
+    consortium = gather(folder, cell, key, **terms)
+    check_signed(consortium)
+    check_same_release(consortium, key)
 
 
 def check_signed(consortium):
@@ -227,6 +275,22 @@ def test_a_study_with_analyses_is_signed_by_all_and_its_answers_are_the_readers(
     assert release.has_rows == (method == "subn+")
 
 
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_criteria_are_judged_as_they_are_in_process(tmp_path, method):
+    wanted = [{"share": "a0 = 1", "within": 0.1}, {"share": "a1 = 1", "within": 0.2}]
+    criteria = {"criteria": read_criteria(wanted), "criteria_epsilon": Fraction(1, 2)}
+    check_cell(tmp_path, ASKING, None, method=method, **criteria)
+
+
+@pytest.mark.parametrize("method", ["floor", pytest.param("subn+", marks=pytest.mark.slow)])
+def test_counts_that_descend_two_hierarchies_are_signed_by_all(tmp_path, method):
+    """With an owner that may go missing, so that every sum is one that can be recovered."""
+    schema, cell = two_trees(), ASKING._replace(parties=4, may_miss=1)
+    tables = dict(zip(NAMES, two_tables(schema).values(), strict=False))
+    terms = {"method": method, "epsilon": Fraction(3, 2)}
+    check_cell(tmp_path, cell, None, tables=tables, schema=schema, **terms)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [cell for cell in OFFERED if cell not in USUAL], ids=str)
 def test_every_offered_cell_ends_in_a_release_that_all_parties_sign(tmp_path, paillier_key, cell):
@@ -266,6 +330,7 @@ REASONS = {
     for cell in NOT_OFFERED
     for words in [refusals(cell)[0]]
     if len(refusals(cell)) == 1 and "rows_per_person" not in PROMISES[cell.promise]
+    if cell.parties > 1  # which the command makes several
 }
 
 

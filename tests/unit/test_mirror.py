@@ -37,7 +37,6 @@ study/test_roles: common/exchanges/choice common/exchanges/masked common/exchang
   common/exchanges/ring common/study/sides common/study/states curator/role
   parley/simulation/in_process party/role
 unit/methods/distdiffgen/test_script: common/exchanges/two_party
-unit/wire/test_codec: common/wire/rounds
 unit/wire/test_study_states: common/study/progress
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records

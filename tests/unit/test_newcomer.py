@@ -23,8 +23,7 @@ from common.wire import codec
 from curator.role import CuratorRole
 from parley.cli import commands
 from parley.cli import main as command_line
-from party.sources.kind import all_kinds
-from party.sources.settings import SourceSettings
+from party.sources.settings import SourceSettings, all_kinds
 
 SCHEMA = Schema.from_toml(
     '[[attribute]]\nname = "a"\nkind = "categorical"\nvalues = ["x", "y", "z"]\n'
@@ -273,7 +272,7 @@ SOURCE = """
     import pyarrow as pa
 
     from common.tables.files import FileReader
-    from party.sources.kind import SHAPE, SourceKind
+    from party.sources.settings import SHAPE, SourceKind
     from common.tables.reader import parts_of_stream
 
 

@@ -16,8 +16,8 @@ A mask must serve one contribution only: two different vectors under the same ma
 difference. The plan's digest sees to it as long as an owner never answers one plan twice with
 different vectors: it answers each chunk once, and its journal repeats stored bytes.
 
-**Who shares a mask with whom.** The parties stand in a circle, in the order of the plan, and share a
-mask with the h next ones on either side. 2h is the larger of t + 1, for the t colluders of the
+**Who shares a mask with whom.** The parties stand in a circle, in the order of the plan, and share
+a mask with the h next ones on either side. 2h is the larger of t + 1, for the t colluders of the
 study, and 32, rounded up to an even number: without any 2h - 1 parties the circle is connected, and
 then the others' masked vectors are uniform among all vectors with the same total (docs/proofs.md,
 "Who shares masks with whom"; this is Harary's graph of connectivity 2h). So up to 33 parties no

@@ -108,8 +108,7 @@ def estimate_command(
     of: Annotated[
         str,
         typer.Option(
-            help="Of a linked release: the name of its events, for a statistic of events and not "
-            "of people. A person's number of events is a column of that name."
+            help="Of a linked release: the name of its events, for a statistic of events."
         ),
     ] = "",
     picture: Annotated[

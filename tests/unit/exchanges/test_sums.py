@@ -41,7 +41,7 @@ class Exchanged:
             memory = Memory(member)
             if key is not None:
                 blinder = PowerBlinder(key.public_key, SeededRandomSource(name))
-                memory.kept.keep(RingKey(key.public_key, blinder))
+                memory.state.keep(RingKey(key.public_key, blinder))
             self.parties[name] = self.step.exchange.party(
                 StepAtParty(
                     **where, memory=memory, data=RowsInMemory(tables[name]),
