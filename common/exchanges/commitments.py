@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from common.crypto.sums.missing_lists import check_missing
 from common.errors import RemoteProtocolError
 from common.exchanges.choice import CHOICE
 from common.exchanges.masked import MASKED_INPUT
@@ -22,7 +23,6 @@ from common.study.commitments import (
     require_tables,
 )
 from common.study.document import Study
-from common.study.members import check_missing
 from common.study.messages import StepMessage
 from common.study.sides import CuratorSide, Memory, Move, PartySide, Post
 

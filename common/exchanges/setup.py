@@ -18,6 +18,7 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey
 from common.crypto.sums.agreement import SeedExchange, envelopes_in
 from common.crypto.sums.masks import partners
+from common.crypto.sums.missing_lists import check_missing
 from common.crypto.sums.one_share import propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import LocalError, RemoteProtocolError
@@ -26,7 +27,6 @@ from common.exchanges.recoverable import Round
 from common.exchanges.ring import ENVELOPE, PermutationSeed, RingKey
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.study.document import Study
-from common.study.members import check_missing
 from common.study.messages import StepMessage
 from common.study.requests import OwnersRows
 from common.study.sides import CuratorSide, Memory, Move, PartySide, Post, relayed

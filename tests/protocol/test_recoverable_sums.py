@@ -71,7 +71,7 @@ def run_recoverable_sum(plan, vectors, members, *, gone, source):
 
     for name in there(1):
         curator.take_offer(name, parties[name].offer())
-    absent = in_order(plan, [name for name in plan.parties if name not in there(1)])
+    absent = in_order(plan.parties, [name for name in plan.parties if name not in there(1)])
     relayed = curator.relay(absent)
     for name in there(2):
         words = parties[name].contribute(vectors[name], relayed[name], absent, source=source)

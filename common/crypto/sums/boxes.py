@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -86,8 +86,8 @@ class BoxRoute:
 
     def require_signed(self, box: bytes) -> None:
         """Raise RemoteProtocolError unless the dealer signed the box."""
-        signed = self._statement("share box", box[:_SEALED_BYTES])
-        if not _verifies(self.ends[0], box[_SEALED_BYTES:], signed):
+        statement = self._statement("share box", box[:_SEALED_BYTES])
+        if not self.ends[0].signed(statement, signature=box[_SEALED_BYTES:]):
             raise RemoteProtocolError(
                 f"the box of key shares from {self.dealer!r} to {self.receiver!r} was changed on "
                 "its way, or made for another sum: its signature is wrong"
@@ -109,7 +109,7 @@ class BoxRoute:
 
     def require_accused(self, box: bytes, *, signature: bytes) -> None:
         """Raise RemoteProtocolError unless the receiver signed that this box does not open."""
-        if not _verifies(self.ends[1], signature, self._statement("refused box", box)):
+        if not self.ends[1].signed(self._statement("refused box", box), signature=signature):
             raise RemoteProtocolError(
                 f"{self.receiver!r} did not sign that this box of {self.dealer!r} does not open"
             )
@@ -190,11 +190,3 @@ def _agreed(private: X25519PrivateKey, peer: X25519PublicKey) -> bytes:
         return private.exchange(peer)
     except ValueError:  # a point of low order: the secret would be known to all
         raise RemoteProtocolError("a party's identity has an X25519 key of low order") from None
-
-
-def _verifies(identity: PublicIdentity, signature: bytes, statement: bytes) -> bool:
-    try:
-        identity.verify(signature, message=statement)
-    except InvalidSignature:
-        return False
-    return True

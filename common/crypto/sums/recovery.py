@@ -139,7 +139,7 @@ class RecoverableParty:
 
     def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
         """Return whose signed box does not open, with this party's signature; None if all do."""
-        check_missing(self._plan, absent, of=self._name)
+        self._check_missing(absent)
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             route = self._from(name, public)
             if route.open(box, self._party.identity, seeds=self._box_seeds(name)) is None:
@@ -169,7 +169,7 @@ class RecoverableParty:
         """
         if self._absent is not None:
             raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
-        check_missing(self._plan, absent, of=self._name)
+        self._check_missing(absent)
         check_values(self._plan, self._name, values)
         keys, shares = self._opened(relayed, absent)
         pairs = [
@@ -195,7 +195,7 @@ class RecoverableParty:
                 f"a second list for the sum of step {self._plan.step}: this party signed "
                 f"that {names_of(self._missing)} is missing and signs no other"
             )
-        check_missing(self._plan, missing, of=self._name, at_least=self._absent)
+        self._check_missing(missing, at_least=self._absent)
         self._missing = tuple(missing)
         return self._party.identity.sign(list_statement(self._plan, self._absent, missing))
 
@@ -215,6 +215,10 @@ class RecoverableParty:
             own_mask, key = self._dealt[name] if name == self._name else self._shares_of[name]
             shares.append(key if name in self._missing else own_mask)
         return b"".join(shares)
+
+    def _check_missing(self, missing: Sequence[str], at_least: Sequence[str] = ()) -> None:
+        plan, name = self._plan, self._name
+        check_missing(plan.parties, missing, may_miss=plan.may_miss, of=name, at_least=at_least)
 
     def _seed_with(self, partner: str) -> bytes:
         return seed_of_sum(self._plan, self._party, partner)
@@ -335,7 +339,7 @@ class RecoverableCurator:
 
     def relay(self, absent: Collection[str]) -> dict[str, bytes]:
         """Close the first round: for each party that is there, its partners' keys and boxes."""
-        self._absent = in_order(self._plan, absent)
+        self._absent = in_order(self._plan.parties, absent)
         there = [name for name in self._plan.parties if name not in absent]
         return {
             name: b"".join(
