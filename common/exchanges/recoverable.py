@@ -125,12 +125,12 @@ class RecoveringParty(PartySide):
                 return [Post(round=Round.UNMASK, payload=(shares,))]
 
     def _contribute(self, missing: tuple[str, ...], relayed: bytes) -> list[Post]:
-        accusation = self._sum.accusation(relayed, missing)
+        accusation = self._sum.take_boxes(relayed, missing)
         if accusation is not None:
             self._at = At.BLAME
             return [Post(round=Round.ACCUSE, payload=accusation, of_rows=False)]
         counts, source = self._count(self._context), self._context.source
-        chunks = self._sum.contribute(counts, relayed, missing, source=source)
+        chunks = self._sum.contribute(counts, source=source)
         self._at = At.INPUT
         return chunk_posts(chunks)
 

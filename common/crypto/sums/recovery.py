@@ -83,7 +83,7 @@ from common.crypto.sums.sum_keys import (
     wrapped_bytes,
 )
 from common.crypto.sums.words import as_total, read_words, word_chunks
-from common.errors import RemoteProtocolError
+from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
 _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
@@ -124,8 +124,10 @@ class RecoverableParty:
             for holder, of_seed, key in zip(self._holders, *dealt, strict=True)
         }
         self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
-        self._absent: tuple[str, ...] | None = None  # those who dealt no keys
+        self._told: tuple[str, ...] | None = None  # who dealt no keys; the others' are:
+        self._keys_of: dict[str, bytes] = {}
         self._shares_of: dict[str, tuple[bytes, bytes]] = {}
+        self._absent: tuple[str, ...] | None = None  # those who dealt no keys, once words are made
         self._missing: tuple[str, ...] | None = None
         self._revealed = False
 
@@ -137,13 +139,20 @@ class RecoverableParty:
         wrapped = (self._key.wrap(name, self._seed_with(name)) for name in self._partners)
         return self._key.public + boxes + b"".join(wrapped)
 
-    def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
-        """Return whose signed box does not open, with this party's signature; None if all do."""
+    def take_boxes(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
+        """Open the boxes of the partners that are there; the absent ones dealt no keys.
+
+        Return whose signed box does not open, with this party's signature; None if all do.
+        """
         self._check_missing(absent)
+        keys, dealt = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             route = self._from(name, public)
-            if route.open(box, self._party.identity, seeds=self._box_seeds(name)) is None:
+            shares = route.open(box, self._party.identity, seeds=self._box_seeds(name))
+            if shares is None:
                 return name, route.accuse(box, self._party.identity)
+            keys[name], dealt[name] = public, shares
+        self._told, self._keys_of, self._shares_of = tuple(absent), keys, dealt
         return None
 
     def open_box(self, receiver: str, signature: bytes) -> bytes:
@@ -154,35 +163,22 @@ class RecoverableParty:
         seeds, secret = self._box_seeds(receiver), self._box_secrets[receiver]
         return secret if seeds is None else secret + seeds.sealing + seeds.signature
 
-    def contribute(
-        self,
-        values: NDArray[np.int64],
-        relayed: bytes,
-        absent: Sequence[str],
-        *,
-        source: RandomSource,
-    ) -> list[bytes]:
-        """Round 2: the masked words, chunk after chunk.
-
-        `relayed` has the public key and the box of each partner that is there; the absent ones
-        dealt no keys. A side that raises has not changed.
-        """
-        if self._absent is not None:
-            raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
-        self._check_missing(absent)
+    def contribute(self, values: NDArray[np.int64], *, source: RandomSource) -> list[bytes]:
+        """Round 2: the masked words, chunk after chunk; once, when all boxes are open."""
+        if self._absent is not None or self._told is None:
+            raise LocalError(f"the words of step {self._plan.step} are made once, of open boxes")
         check_values(self._plan, self._name, values)
-        keys, shares = self._opened(relayed, absent)
         pairs = [
             (
                 self._name,
                 name,
-                self._key.mask_key(keys[name], seed=self._seed_with(name), absent=absent),
+                self._key.mask_key(public, seed=self._seed_with(name), absent=self._told),
             )
-            for name in keys
+            for name, public in self._keys_of.items()
         ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
-        self._absent, self._shares_of = tuple(absent), shares
+        self._absent = self._told
         noise = draw_noise(self._plan, source)
         return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
@@ -225,20 +221,6 @@ class RecoverableParty:
 
     def _box_seeds(self, partner: str) -> BoxSeeds | None:
         return self._party.seeds_with(partner) if self._plan.hybrid else None
-
-    def _opened(
-        self, relayed: bytes, absent: Sequence[str]
-    ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
-        keys, dealt = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
-        for name, (public, box) in self._cut_boxes(relayed, absent).items():
-            seeds = self._box_seeds(name)
-            shares = self._from(name, public).open(box, self._party.identity, seeds=seeds)
-            if shares is None:
-                raise RemoteProtocolError(
-                    f"{self._name!r} cannot open the key shares of {name!r}, which {name!r} signed"
-                )
-            keys[name], dealt[name] = public, shares
-        return keys, dealt
 
     def _cut_boxes(self, relayed: bytes, absent: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
         """Return each partner's public key and its box for this party, which it signed."""
