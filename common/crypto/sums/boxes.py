@@ -158,7 +158,8 @@ class Dispute:
     receiver: str
     evidence: bytes  # the dealer's public key of the sum, and the box
     signature: bytes  # the receiver's accusation
-    secret: bytes  # the dealer's answer: of the box's own key; a hybrid study: with seed, signature
+    # The dealer's answer: of the box's own key; in a hybrid study with the seed and its signature.
+    secret: bytes | None = None
 
     def at_fault(self, plan: SumPlan, identities: Mapping[str, PublicIdentity]) -> str:
         """Return who is at fault; RemoteProtocolError unless both signed what they claim."""
@@ -168,7 +169,7 @@ class Dispute:
         route = BoxRoute(plan, identities, public, dealer=self.dealer, receiver=self.receiver)
         route.require_signed(box)
         route.require_accused(box, signature=self.signature)
-        return route.at_fault(box, secret=self.secret)
+        return route.at_fault(box, secret=self.secret or b"")
 
 
 def check_begun_again(plan: SumPlan, *, may_miss: int) -> None:

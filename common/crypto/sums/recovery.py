@@ -64,7 +64,7 @@ from common.crypto.identities.identity import (
     LocalParty,
     PublicIdentity,
 )
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, Dispute
 from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.missing_lists import (
     check_missing,
@@ -124,7 +124,7 @@ class RecoverableParty:
             for holder, of_seed, key in zip(self._holders, *dealt, strict=True)
         }
         self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
-        self._told: tuple[str, ...] | None = None  # who dealt no keys; the others' are:
+        self._without_keys: tuple[str, ...] | None = None  # who dealt none
         self._keys_of: dict[str, bytes] = {}
         self._shares_of: dict[str, tuple[bytes, bytes]] = {}
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys, once words are made
@@ -152,7 +152,7 @@ class RecoverableParty:
             if shares is None:
                 return name, route.accuse(box, self._party.identity)
             keys[name], dealt[name] = public, shares
-        self._told, self._keys_of, self._shares_of = tuple(absent), keys, dealt
+        self._without_keys, self._keys_of, self._shares_of = tuple(absent), keys, dealt
         return None
 
     def open_box(self, receiver: str, signature: bytes) -> bytes:
@@ -165,20 +165,20 @@ class RecoverableParty:
 
     def contribute(self, values: NDArray[np.int64], *, source: RandomSource) -> list[bytes]:
         """Round 2: the masked words, chunk after chunk; once, when all boxes are open."""
-        if self._absent is not None or self._told is None:
+        if self._absent is not None or self._without_keys is None:
             raise LocalError(f"the words of step {self._plan.step} are made once, of open boxes")
         check_values(self._plan, self._name, values)
         pairs = [
             (
                 self._name,
                 name,
-                self._key.mask_key(public, seed=self._seed_with(name), absent=self._told),
+                self._key.mask_key(public, seed=self._seed_with(name), absent=self._without_keys),
             )
             for name, public in self._keys_of.items()
         ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
-        self._absent = self._told
+        self._absent = self._without_keys
         noise = draw_noise(self._plan, source)
         return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
@@ -308,16 +308,15 @@ class RecoverableCurator:
     def _route(self, public: bytes, *, dealer: str, receiver: str) -> BoxRoute:
         return BoxRoute(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
 
-    def require_accused(self, *, dealer: str, receiver: str, signature: bytes) -> None:
-        """Raise RemoteProtocolError unless the receiver signed that the dealer's box is bad."""
+    def dispute(self, *, dealer: str, receiver: str, signature: bytes) -> Dispute:
+        """Return the dispute about a box that its receiver signed not to open."""
         if (dealer, receiver) not in self._boxes:
             raise RemoteProtocolError(f"{receiver!r} was dealt no box by {dealer!r}")
-        route = self._route(self._keys[dealer], dealer=dealer, receiver=receiver)
-        route.require_accused(self._boxes[dealer, receiver], signature=signature)
-
-    def evidence(self, *, dealer: str, receiver: str) -> bytes:
-        """Return the dealer's public key and its box for the receiver."""
-        return self._keys[dealer] + self._boxes[dealer, receiver]
+        public, box = self._keys[dealer], self._boxes[dealer, receiver]
+        route = self._route(public, dealer=dealer, receiver=receiver)
+        route.require_accused(box, signature=signature)
+        evidence = public + box
+        return Dispute(dealer=dealer, receiver=receiver, evidence=evidence, signature=signature)
 
     def relay(self, absent: Collection[str]) -> dict[str, bytes]:
         """Close the first round: for each party that is there, its partners' keys and boxes."""
