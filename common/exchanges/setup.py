@@ -22,7 +22,7 @@ from common.crypto.sums.missing_lists import check_missing
 from common.crypto.sums.one_share import propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import LocalError, RemoteProtocolError
-from common.exchanges.commitments import CommittingCurator, CommittingParty
+from common.exchanges.commitments import Collecting, CommittingCurator, CommittingParty
 from common.exchanges.recoverable import Round
 from common.exchanges.ring import ENVELOPE, PermutationSeed, RingKey
 from common.privacy.randomness import RandomSource, SourceOfStep
@@ -138,45 +138,24 @@ class _SeedParty(PartySide):
         return []
 
 
-class _SeedCurator(CuratorSide):
+class _SeedCurator(Collecting):
     """Collects the parties' sealed seeds, and hands them on when the last are in."""
 
-    collects = False
+    awaits = (Round.SHARE_KEYS,)
 
     def __init__(self, study: Study) -> None:
-        self._study = study
-        self._left = list(study.parties)
-        self._pending = set(study.parties)
+        super().__init__(study)
         self._sealed: dict[tuple[str, str], bytes] = {}  # by sender and recipient
 
-    @property
-    def awaits(self) -> Collection[str]:
-        return (Round.SHARE_KEYS,)
-
-    @property
-    def waiting_for(self) -> tuple[str, ...]:
-        return tuple(sorted(self._pending))
-
-    def receive(self, sender: str, message: StepMessage) -> list[Move]:
-        if sender not in self._pending:
-            raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
+    def _take(self, sender: str, message: StepMessage) -> None:
         (payload,) = message.parts(bytes)
         _, recipients = seed_partners(self._study, sender)
         envelopes = envelopes_in(payload, count=len(recipients), what=repr(sender))
         for name, envelope in zip(recipients, envelopes, strict=True):
             self._sealed[sender, name] = envelope
-        self._pending.discard(sender)
-        return self._relay()
 
-    def without(self, party: str) -> list[Move]:
-        self._left.remove(party)
-        self._pending.discard(party)
-        return self._relay()
-
-    def _relay(self) -> list[Move]:
-        """Hand the seeds of the parties that are there on to each other, when all are in."""
-        if self._pending:
-            return []
+    def _tell(self) -> list[Move]:
+        """Hand the seeds of the parties that are there on to each other."""
         absent = tuple(name for name in self._study.parties if name not in self._left)
         sealed, self._sealed = self._sealed, {}
         return [

@@ -158,7 +158,7 @@ def test_whenever_an_owner_vanishes_the_release_is_verified_for_all_parties(
     found = verify(release, all_parties=True)
     assert found.verified, found.problems
     west = next(each for each in found.consistency.owners if each.party == "west")
-    assert west.state is ("in every sum" if stayed else "left" if counted else "missing")
+    assert west.state == ("in every sum" if stayed else "left" if counted else "missing")
     assert west.sums == int(counted)
     assert ("west" in " ".join(found.remarks)) == (not stayed)
     told = declared(consortium.curator.store, consortium.study.digest)
