@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from cryptography.exceptions import InvalidSignature
 from google.protobuf.message import Message
 
 from common.crypto.identities.identity import PublicIdentity
@@ -149,9 +148,10 @@ class Connection:
         statement = proof_statement(challenge=challenge, party=party)
         try:
             identity = PublicIdentity(response.identity)
-            identity.verify(response.signature, message=statement)
-        except (InputError, InvalidSignature) as error:
+        except InputError as error:
             raise WireError(ErrorCode.FIELD_INVALID, f"no proof of an identity: {error}") from error
+        if not identity.signed(statement, signature=response.signature):
+            raise WireError(ErrorCode.FIELD_INVALID, "no proof of an identity: a wrong signature")
         return identity
 
     def approve(self, study: StudyId, signature: bytes) -> None:

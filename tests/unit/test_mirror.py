@@ -45,7 +45,7 @@ unit/methods/test_conditional: common/bayes/form
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
-  common/release/stated common/release/verify
+  common/release/verify
 unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/models/single_owner
   parley/reader/fitted
 unit/party/sources/kinds/test_files: common/tables/files
