@@ -30,7 +30,10 @@ def test_every_message_comes_back_as_it_was_sent(to_party, to_curator):
 
 
 def test_every_round_of_protocol_1_has_an_example(to_party, to_curator):
-    for table, examples in ((codec.ROUNDS_TO_PARTY, to_party), (codec.ROUNDS_TO_CURATOR, to_curator)):
+    for table, examples in (
+        (codec.ROUNDS_TO_PARTY, to_party),
+        (codec.ROUNDS_TO_CURATOR, to_curator),
+    ):
         assert set(table) <= {messages.name_of(message) for message in examples}
 
 
