@@ -46,8 +46,11 @@ standard output, everything else to standard error.
 """
 _SHARED = """\
 They mean the same wherever a command names them in its heading or under "Shared", unless it says
-otherwise. Every command that ends by itself has `--json`. An argument in brackets may be left out.
+otherwise. Every command that ends by itself has `--json`, and every command of a service
+(`curator`, `party`, `doctor`, `config`, `backup`, `restore`) has `--config`. An argument in
+brackets may be left out.
 """
+_OF_SERVICES = ("curator", "party", "doctor", "config", "backup", "restore")
 _COMPLETION = """\
 `parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
 commands, options and their values; `parley --show-completion` only prints what it would install.
@@ -252,7 +255,9 @@ def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], 
 def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # noqa: ANN401
     """What a command says of itself, and of the options that only it has."""
     arguments, options = (parameter_lines(command, kind) for kind in ("argument", "option"))
-    names = [f"`{_flag(line)}`" for line in options if line in shared and "--json" not in line]
+    implied = ["--json", *(["--config"] if words[0] in _OF_SERVICES else [])]
+    flags = [_flag(line) for line in options if line in shared]
+    names = [f"`{flag}`" for flag in flags if flag not in implied]
     if _study_flags() <= set(map(_flag, options)):
         names.append("the options of [a study](configuration.md#studytoml)")
         options = [line for line in options if _flag(line) not in _study_flags()]
@@ -317,9 +322,8 @@ def configuration_page() -> str:
         "## The [source] of party.toml\n",
         _code(_indented(source_settings)),
         _after_code(source_settings) + "\n",
-        "A proxy between a party and its curator is taken from `HTTPS_PROXY` and `NO_PROXY`.\n",
         "## policy.toml\n",
-        "What an owner takes part in. Only `[budget]` is required.\n",
+        "Only `[budget]` is required.\n",
         _code(policy.SAMPLE),
         f"A key that is left out: {_defaults(policy.Policy)}; any other: none.\n",
         "## schema.toml\n",
@@ -359,7 +363,11 @@ def _term_default(name: str) -> str:
 
 def errors_page() -> str:
     """Every refusal that one service can send another, with what to do."""
-    lines = [f"- **{code.name}** {code.public} *{code.remedy}*\n" for code in ErrorCode]
+    lines, last = [], {code.remedy: code for code in ErrorCode}  # the last code with a remedy
+    for code in ErrorCode:
+        told = last[code.remedy]
+        remedy = code.remedy if code == told else f"As for {told.name}."
+        lines.append(f"- **{code.name}** {code.public} *{remedy}*\n")
     return "\n".join(
         [
             NOTICE,

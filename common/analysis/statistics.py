@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.marginals.blas import one_thread
+from common.marginals.threads import one_thread
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed

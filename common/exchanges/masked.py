@@ -17,7 +17,7 @@ from common.crypto.sums.plan import SumPlan
 from common.crypto.sums.words import as_total, contributed_words, read_words
 from common.errors import RemoteProtocolError
 from common.study.messages import StepMessage
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.sides import CuratorSide, Move, PartySide, Post
 from common.study.steps import StepAtParty
 

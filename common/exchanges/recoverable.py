@@ -32,7 +32,7 @@ from common.crypto.sums.recovery import RecoverableCurator, RecoverableParty
 from common.errors import RemoteProtocolError
 from common.exchanges.masked import MASKED_INPUT, awaited_chunk, chunk_posts
 from common.study.messages import StepMessage
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.sides import BeginAgain, CuratorSide, Expel, Move, Notice, PartySide, Post
 from common.study.steps import StepAtCurator, StepAtParty
 

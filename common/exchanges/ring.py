@@ -21,7 +21,7 @@ from common.errors import LocalError, RemoteProtocolError
 from common.exchanges.masked import MASKED_INPUT, MaskedCurator
 from common.privacy.secret import Secret
 from common.study.messages import StepMessage
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.sides import Move, PartySide, Post, relayed
 from common.study.steps import StepAtCurator, StepAtParty
 

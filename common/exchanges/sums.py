@@ -45,8 +45,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.limits import MOST_STEP_CELLS
 from common.study.document import Study
 from common.study.history import NO_HISTORY
-from common.study.requests import Request
-from common.study.results import read_cells
+from common.study.requests import Request, read_cells
 from common.study.sides import CuratorSide, PartySide
 from common.study.steps import (
     Exchange,

@@ -22,8 +22,7 @@ from common.release.measured import (
 )
 from common.schema import Codes
 from common.study.document import Study
-from common.study.requests import Counts, PartyRows, Request, RowsInMemory
-from common.study.results import read_cells
+from common.study.requests import Counts, PartyRows, Request, RowsInMemory, read_cells
 from common.study.steps import Step
 
 Numbers = NDArray[np.float64]

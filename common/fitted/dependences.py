@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from common.bayes.contingency import significant
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.postprocessing import mutual_information
 from common.marginals import count
 from common.schema import Codes, Schema

@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.marginals import count
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import InputError, LocalError
 from common.fitted.linked_sums import linked_sums
 from common.fitted.study import StudyFit

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import InputError
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences

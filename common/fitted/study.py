@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import InputError
 from common.fitted.compared import compared_sums
 from common.fitted.counts import ModelCount, model_count
@@ -19,12 +19,11 @@ from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
-from common.release.commitments_file import commitments_text
+from common.release.folder import commitments_text
 from common.release.manifest import MethodVersion
 from common.release.measured import MeasuredTable, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
-from common.release.prior import PriorRelease
-from common.release.replay import replay
+from common.release.prior import PriorRelease, replay
 from common.release.totals import BinTotal, study_totals
 from common.schema import Codes
 from common.study.accounting import missing_in
@@ -64,7 +63,7 @@ class StudyFit(DrawnModel):
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Every step that was made."""
-        return tuple(self._script.made) if self.steps_and_model is None else self.steps_and_model[0]
+        return self._script.steps if self.steps_and_model is None else self.steps_and_model[0]
 
     @cached_property
     def model(self) -> Model:

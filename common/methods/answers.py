@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.form import NetworkForm
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm
 from common.errors import InputError
 from common.methods.subn_plus.declared import (
     DECLARED,

@@ -21,8 +21,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from common.bayes.form import NetworkForm
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm
 from common.bayes.weighting import Floats, TooManyCells
 from common.errors import InputError
 from common.privacy.randomness import RandomSource, uniforms

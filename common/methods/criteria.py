@@ -29,7 +29,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.crypto.framing import frame
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
@@ -43,8 +43,7 @@ from common.schema.attribute import numbers_of
 from common.schema.conditions import cells_of, parse
 from common.study.criteria import Criterion
 from common.study.document import Study
-from common.study.requests import Attributes, Counts, PartyRows, TableShape
-from common.study.results import read_cells
+from common.study.requests import Attributes, Counts, PartyRows, TableShape, read_cells
 from common.study.script import Fit, Script, added_up
 from common.study.steps import Step
 

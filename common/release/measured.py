@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from common.privacy.noise_law import NoiseLaw
 from common.schema.codes import bit_positions
 from common.study.document import Study
-from common.study.requests import split_tables
-from common.study.results import read_cells
+from common.study.requests import read_cells, split_tables
 from common.study.steps import Step
 
 GROUPS = 8  # of an attribute, from which on they are as good as its values

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError, located
 from common.release import range_file

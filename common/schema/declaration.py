@@ -25,22 +25,7 @@ A hierarchy is made of tables (named groups) and arrays (their members), nested 
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
 Columns that are no attribute are not read, and need no mention. A top-level `ignore = ["id"]` may
 name some, so that none of them becomes an attribute by mistake.
-[[rule]] tables say what cannot occur together in a row; `common.schema.rules` has their forms:
-
-    [[rule]]
-    when = "age < 15"           # conditions as in `parley query`
-    then = "occupation = none"
-
-    [[rule]]
-    impossible = "age < 15 and married = true"
-
-    [[rule]]
-    order = "admitted <= discharged"  # on bins: both attributes have the same
-
-    [[rule]]
-    determined = "region"       # each value of `by` has one of these
-    by = "town"                 # by the groups of its hierarchy, or as values = { North = [...] }
-
+[[rule]] tables say what cannot occur together in a row; docs/your-table.md has their forms.
 [events], [[events.attribute]] and [[events.rule]] declare a second table, of each person's events
 (`common.schema.events`). Unknown keys are errors.
 """

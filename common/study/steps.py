@@ -27,7 +27,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.model import Model as Model
+from common.bayes.form import Model as Model
 from common.crypto.framing import frame
 from common.crypto.paillier.keys import PrivateKey
 from common.crypto.sums.plan import Noise, SumPlan, draw_noise

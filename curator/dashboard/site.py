@@ -75,7 +75,7 @@ class Dashboard:
     def __init__(self, service: WatchedService, reader: StoreReader) -> None:
         self._service, self._reader = service, reader
         self._lock = threading.Lock()
-        self._seen: tuple[object, ...] = ()
+        self._news: tuple[object, ...] = ()
         self._document = b""
         self._read: dict[Path, list[str]] = {}
         self._agreed: dict[StudyId, Study] = {}
@@ -102,9 +102,9 @@ class Dashboard:
         calls = tuple(self._service.calls.counted())
         with self._lock:  # ten browsers cost the store no more than one
             news = (self._reader.data_version(), calls, int(now.timestamp()) // _REFRESH_S)
-            if news != self._seen:
+            if news != self._news:
                 self._document = json.dumps(self._make(now), ensure_ascii=False).encode()
-                self._seen = news
+                self._news = news
             return self._document
 
     def _make(self, now: dt.datetime) -> dict[str, object]:

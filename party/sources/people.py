@@ -160,11 +160,11 @@ class PeopleSource(Source):
             parts += codes
             people += persons
         rows = concatenate([no_codes(schema), *parts])
-        self._kept = rows.take(chosen(rows, people, limit))
-        dropped, added = rows.rows - self._kept.rows, limit.rows - self._kept.rows
+        self._rows = rows.take(chosen(rows, people, limit))
+        dropped, added = rows.rows - self._rows.rows, limit.rows - self._rows.rows
         self._public = PublicRows(added, schema, limit.filler)
         digest = self._public.digest()
-        digest.add(self._kept)
+        digest.add(self._rows)
         self._snapshot = Snapshot(
             rows=limit.rows,
             digest=digest.hexdigest(),
@@ -177,13 +177,13 @@ class PeopleSource(Source):
         )
 
     def chunks(self) -> Iterator[Codes]:
-        yield self._kept
+        yield self._rows
         yield from self._public.chunks()
 
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        counts = count(self._kept.showing(sets), sets, groups=groups)
+        counts = count(self._rows.showing(sets), sets, groups=groups)
         public = self._public.count(sets, groups)
         return [table + more for table, more in zip(counts, public, strict=True)]
 

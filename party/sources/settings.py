@@ -38,7 +38,7 @@ two of them. Events are those of the people of the `[source]` that they stand in
 SPSS, Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
 
 A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
-decided for every row by itself. The rows that it takes are the table: their number is public.
+decided for every row by itself.
 
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file

@@ -105,7 +105,7 @@ class TableSource(Source):
         self._reader = reader
         self._schema = schema
         self._everything = tuple(range(len(schema.attributes)))
-        self._held: Codes | None = None
+        self._codes: Codes | None = None
         with_fallback(reader, lambda: self._open(held_bytes))
 
     def _open(self, held_bytes: int) -> None:
@@ -131,14 +131,14 @@ class TableSource(Source):
                 f"{self._reader.where}: the table was written to while it was being read. "
                 "Try again when that is done"
             )
-        self._held = concatenate(in_memory) if in_memory is not None else None
+        self._codes = concatenate(in_memory) if in_memory is not None else None
         self._snapshot = Snapshot(
             rows=digest.rows, digest=digest.hexdigest(), as_of=self._reader.as_of
         )
 
     def chunks(self) -> Iterator[Codes]:
-        if self._held is not None:
-            yield self._held
+        if self._codes is not None:
+            yield self._codes
             return
         schema = self._columns(self._everything)
         with self._watching(schema) as digest:
@@ -153,8 +153,8 @@ class TableSource(Source):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        if self._held is not None:
-            return count(self._held.showing(sets), sets, groups=groups)
+        if self._codes is not None:
+            return count(self._codes.showing(sets), sets, groups=groups)
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         width = len(self._everything)

@@ -26,7 +26,7 @@ from common.exchanges.setup import needs_key
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource, SeededRandomSource
 from common.study.ids import StudyId
 from common.study.messages import StepMessage
-from common.study.results import read_cells
+from common.study.requests import read_cells
 from common.study.sides import Memory, PartySide, Post
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory, run_roles

@@ -32,8 +32,7 @@ from common.schema import Schema
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.codes import PLACES, Codes, concatenate
-from common.study.requests import RowsInMemory
-from common.study.results import read_cells
+from common.study.requests import RowsInMemory, read_cells
 from curator.role import CuratorRole
 from parley.simulation.in_process import run_study
 from tests.harness.run_script import identities_of, schema_of, study_of

@@ -42,7 +42,7 @@ def parley(*words):
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("method", ["subn+", "floor"])
+@pytest.mark.parametrize("method", ["subn+", pytest.param("floor", marks=pytest.mark.slow)])
 def test_a_study_runs_and_verifies_without_the_extras(light, method):
     (light / "schema.toml").write_text(SMOKERS.to_toml())
     smokers(600).to_csv(light / "table.csv", index=False)

@@ -41,7 +41,7 @@ unit/wire/test_study_states: common/study/progress
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
-unit/methods/test_conditional: common/bayes/form common/bayes/model
+unit/methods/test_conditional: common/bayes/form
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
@@ -51,7 +51,6 @@ unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/mo
 unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session
 unit/party/ui/test_site: party/ui/pages
-unit/fitted/test_study: common/release/replay
 unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits
   common/privacy/laws/skellam
 unit/release/test_archive: common/release/contents common/release/integrity

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.domain import Domain, View
-from common.bayes.form import NetworkForm, of_attributes, of_bits
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_attributes, of_bits
 from common.bayes.network import Conditional, Family, Network, conditionals_from_marginals
 from common.bayes.postprocessing import consistent_tables
 from common.bayes.privbayes.decisions import Encoding, PrivBayesDecisions

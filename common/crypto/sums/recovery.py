@@ -125,7 +125,7 @@ class RecoverableParty:
         }
         self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys
-        self._held: dict[str, tuple[bytes, bytes]] = {}
+        self._shares_of: dict[str, tuple[bytes, bytes]] = {}
         self._missing: tuple[str, ...] | None = None
         self._revealed = False
 
@@ -182,7 +182,7 @@ class RecoverableParty:
         ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
-        self._absent, self._held = tuple(absent), shares
+        self._absent, self._shares_of = tuple(absent), shares
         noise = draw_noise(self._plan, source)
         return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
@@ -212,7 +212,7 @@ class RecoverableParty:
         for name in self._holders:
             if name in self._absent:
                 continue
-            own_mask, key = self._dealt[name] if name == self._name else self._held[name]
+            own_mask, key = self._dealt[name] if name == self._name else self._shares_of[name]
             shares.append(key if name in self._missing else own_mask)
         return b"".join(shares)
 

@@ -32,8 +32,14 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.coins import Coins, digit_count
-from common.privacy.sampling.enclosure import exponential, exponential_bounds, falls_below, odds
+from common.privacy.sampling.enclosure import (
+    Coins,
+    digit_count,
+    exponential,
+    exponential_bounds,
+    falls_below,
+    odds,
+)
 from common.privacy.sampling.inversion import Inversion
 
 _GUARD_BITS = 128

@@ -89,10 +89,10 @@ def test_attacks_on_rows_that_have_nothing_to_do_with_the_study_rarely_find_a_di
     tables = [half.take(few) for half in halves]
     verdicts = [
         attack(fresh(schema, seed).take(few), *tables, schema, ONE).verdict
-        for seed in range(50, 62)
+        for seed in range(50, 58)
     ]
     assert AttackVerdict.BEYOND not in verdicts
-    assert verdicts.count(AttackVerdict.WITHIN) <= 2
+    assert verdicts.count(AttackVerdict.WITHIN) <= 1
 
 
 def test_held_back_rows_of_other_people_are_noticed_without_the_release(schema, halves):

@@ -16,8 +16,7 @@ from common.exchanges.ring import ENVELOPE, RingKey
 from common.exchanges.sums import bounds_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.history import HistoryDigest
-from common.study.requests import RowsInMemory
-from common.study.results import encode_cells, read_cells
+from common.study.requests import RowsInMemory, encode_cells, read_cells
 from common.study.sides import Memory
 from common.study.steps import StepAtCurator, StepAtParty
 from tests.harness.roles import one_stream

@@ -23,13 +23,20 @@ MIXED = (2, 3, 4, 2)
 LEARNT = [name for name, each in methods().items() if len(each.encodings) > 1 and not each.parties]
 
 
-@pytest.mark.parametrize("aggregation", [Aggregation.CLEAR, Aggregation.MASKED])
 @pytest.mark.parametrize("profile", ["sound", "paper"])
 @pytest.mark.parametrize("encoding", ["own", "binary"])
 @pytest.mark.parametrize("method", LEARNT)
-@pytest.mark.parametrize("rows", [[300], [150, 5], [100] * 3, [40] * 6])
+@pytest.mark.parametrize(
+    ("rows", "aggregation"),
+    [
+        ([300], Aggregation.CLEAR),
+        ([150, 5], Aggregation.MASKED),
+        ([100] * 3, Aggregation.CLEAR),
+        ([40] * 6, Aggregation.MASKED),
+    ],
+)
 def test_roles_run_every_method_and_charge_what_the_accountant_says(
-    rows, method, encoding, profile, aggregation
+    rows, aggregation, method, encoding, profile
 ):
     tables = random_tables(MIXED, rows)
     study = study_of(
@@ -78,7 +85,7 @@ def test_what_a_method_costs_depends_on_nothing_published(method, terms):
     parties = methods()[method].parties or 4
     if method == "distdiffgen":
         terms = terms | {"settings": (("divisions", 2), ("target", "a0"))}
-    for seed in range(3):
+    for seed in range(2):
         tables = random_tables(MIXED, [100 + seed] * parties, seed=seed)
         study = study_of(tables, method=method, epsilon=Fraction(3), colluders=0, **terms)
         source = SeededRandomSource(seed)
@@ -218,7 +225,7 @@ def test_a_method_that_also_chooses_refuses_a_delta_by_name(method):
 @pytest.mark.parametrize("method", [m.name for m in methods().values() if m.only_sums])
 def test_a_method_that_only_asks_for_sums_spends_what_a_delta_buys(method):
     study = study_of(chain_tables(3, [200, 200]), method=method, delta=Fraction(1, 10**6))
-    steps = script.drive(run_of(study), lambda step: np.zeros(step.cells, np.int64)).made
+    steps = script.drive(run_of(study), lambda step: np.zeros(step.cells, np.int64)).steps
     assert {(step.law.name, step.law.norm) for step in steps} == {("Skellam", 2)}
     spent, budget = sum(step.costs[study.members[0].name] for step in steps), study.promise.budget
     assert budget * (1 - Fraction(1, 10**9)) <= spent <= budget
