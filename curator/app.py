@@ -94,6 +94,7 @@ def serve(
         alone_in(settings.folder, service="curator"),
         open_store(settings, begin=True) as store,
         ThreadPoolExecutor(1, "release") as background,
+        ThreadPoolExecutor(1, "alert") as alerts,
     ):
         known = priors(settings)
         studies = Studies(
@@ -104,7 +105,7 @@ def serve(
         studies.open()
         upkeep = Upkeep(studies, settings.waiting_limits)
         hook = Hook(webhook=settings.webhook, command=settings.on_event)
-        alerting = Alerting(store, hook, contacts=settings.contacts)
+        alerting = Alerting(store, hook, alerts, contacts=settings.contacts)
         server = CuratorServer(
             studies,
             files=files,
@@ -123,10 +124,10 @@ def serve(
             settings=settings, identity=identity,
         )  # fmt: skip
         try:
-            with _watched(watched, server.connections), alerting.running():
+            with _watched(watched, server.connections):
                 watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
-                    look(studies, upkeep)
+                    look(studies, upkeep, alerting)
                     watch.look(files)
         finally:
             server.stop(grace_s=settings.grace_s)

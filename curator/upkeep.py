@@ -1,16 +1,15 @@
 """What a running curator does besides its studies' messages: deadlines, old queues, alerts.
 
-One thread calls `look` every second, and another one hands alerts over.
+`Upkeep` and `Alerting` look for what is due. One thread calls `look` every second.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import logging
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from common.errors import ParleyError
@@ -28,7 +27,6 @@ logger = logging.getLogger(__name__)
 WRITE_CALLS_EVERY_S = 60.0
 OVERDUE, WAITING = "overdue", "waiting"
 _AGE_QUEUES_EVERY_S = 3600.0
-_LOOK_EVERY_S = 1.0
 _GIVE_UP_AFTER_S = 24 * 3600.0
 
 
@@ -137,7 +135,7 @@ class Upkeep:
 
 
 class Alerting:
-    """Hands the events in the store to the operator's webhook or command, in order.
+    """Hands the events in the store to the operator's webhook or command, in order, one at a time.
 
     An event that is not taken is tried again, for a day of running; then it is dropped. After a
     crash an event may be delivered twice.
@@ -147,59 +145,33 @@ class Alerting:
         self,
         store: Store,
         hook: Hook,
+        workers: ThreadPoolExecutor,
         *,
         contacts: Mapping[str, str] | None = None,
         monotonic: Monotonic = time.monotonic,
     ) -> None:
-        self._store, self._hook = store, hook
+        self._store, self._hook, self._workers = store, hook, workers
         self._contacts = contacts or {}
         self._monotonic = monotonic
         self._pause = Pause()
+        self._telling: tuple[Alert, Future[None]] | None = None
         self._failed_since: float | None = None  # of the event that is tried again
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Look every second for the length of a block, in a thread that a slow hook may keep."""
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(_LOOK_EVERY_S):
-                with logging_failures(logger, "looking for alerts"):
-                    self.look()
-
-        thread = threading.Thread(target=watch, name="alert")
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
     def look(self) -> None:
-        """Hand over what is due, until an event is not taken."""
-        for alert in self._store.alerts():
-            if self._hook and not self._is_settled(alert):
+        """Note what was taken, and hand over the next event."""
+        if self._telling is not None:
+            if not self._telling[1].done():
                 return
-            self._store.drop_alerts(alert.number)
-
-    def _is_settled(self, alert: Alert) -> bool:
-        """Try to hand an event over; return whether it was taken, or is given up."""
-        if not self._pause.is_over():
-            return False
-        try:
-            self._hook.tell(self._event(alert))
-        except Exception as error:  # noqa: BLE001  # a hook is the operator's own
-            logger.warning("%s", error)
-            self._pause.lengthen()
-            now = self._monotonic()
-            self._failed_since = now if self._failed_since is None else self._failed_since
-            if now - self._failed_since < _GIVE_UP_AFTER_S:
-                return False
-            logger.error("the operator was never told: study %s: %s", alert.name, alert.event)
-        else:
-            self._pause.end()
-        self._failed_since = None
-        return True
+            self._settle(*self._telling)
+            self._telling = None
+        pending = self._store.alerts()
+        if not pending:
+            return
+        if not self._hook:
+            self._store.drop_alerts(pending[-1].number)
+        elif self._pause.is_over():
+            alert = pending[0]
+            self._telling = alert, self._workers.submit(self._hook.tell, self._event(alert))
 
     def _event(self, alert: Alert) -> Event:
         """Return what a hook is told; whom a study waits for is as of this moment.
@@ -221,8 +193,23 @@ class Alerting:
                                  if name in self._contacts}  # fmt: skip
         return event
 
+    def _settle(self, alert: Alert, delivery: Future[None]) -> None:
+        error, now = delivery.exception(), self._monotonic()
+        if error is None:
+            self._pause.end()
+        else:
+            self._pause.lengthen()
+            logger.warning("%s", error)
+            if self._failed_since is None:
+                self._failed_since = now
+            if now - self._failed_since < _GIVE_UP_AFTER_S:
+                return
+            logger.error("the operator was never told: study %s: %s", alert.name, alert.event)
+        self._failed_since = None
+        self._store.drop_alerts(alert.number)
 
-def look(studies: Studies, upkeep: Upkeep) -> None:
+
+def look(studies: Studies, upkeep: Upkeep, alerting: Alerting) -> None:
     """Do what commands asked for and what is due; one failure keeps nothing else from being done.
 
     A failure is logged, and what failed is tried again at the next look.
@@ -231,3 +218,5 @@ def look(studies: Studies, upkeep: Upkeep) -> None:
         studies.open()
     with logging_failures(logger, "looking for what is due"):
         upkeep.look()
+    with logging_failures(logger, "looking for alerts"):
+        alerting.look()

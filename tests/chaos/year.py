@@ -96,7 +96,7 @@ class Curator:
         )  # fmt: skip
         self.studies.open()
         self.upkeep = Upkeep(self.studies, replace(settings, end_overdue=True).waiting_limits)
-        self.alerting = Alerting(store, Hook(), monotonic=self.clocks.monotonic)
+        self.alerting = Alerting(store, Hook(), background, monotonic=self.clocks.monotonic)
         server = CuratorServer(
             self.studies, files=Keyring.open(settings.keys).files,
             revoked=settings.keys / "revoked.txt", listen=f"127.0.0.1:{self.port}", clock=clock,
@@ -109,8 +109,7 @@ class Curator:
         self._open.close()
 
     def look(self):
-        look(self.studies, self.upkeep)
-        self.alerting.look()
+        look(self.studies, self.upkeep, self.alerting)
 
 
 class Node:

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import logging
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 from common.errors import LocalError
 from common.service.alerts import Hook
@@ -134,13 +134,14 @@ def test_the_operator_is_told_of_a_waiting_an_overdue_and_an_ended_study(stage, 
     studies, hook = stage.studies(), Hooked(failures=1)
     start(stage, studies)
     limits = WaitingLimits(deadline=HOUR, warning=HOUR / 6, end_overdue=False)
-    upkeep, alerting = Upkeep(studies, limits), Alerting(stage.store, hook)
-    for minutes in (1, 10, 60):
-        look_for(stage, upkeep, dt.timedelta(minutes=minutes))
-        alerting.look()
-    studies.known(stage.study.digest).abort("enough")
-    while stage.store.alerts():
-        alerting.look()
+    with ThreadPoolExecutor(1) as workers:
+        upkeep, alerting = Upkeep(studies, limits), Alerting(stage.store, hook, workers)
+        for minutes in (1, 10, 60):
+            look_for(stage, upkeep, dt.timedelta(minutes=minutes))
+            alerting.look()
+        studies.known(stage.study.digest).abort("enough")
+        while stage.store.alerts():
+            alerting.look()
     since = f"it waits for east, north since {moment(NOW.isoformat())}"
     assert hook.taken == [("waiting", since), ("overdue", since), ("failed", "enough")]
     assert "the webhook did not take an event: refused" in caplog.text, "and is asked again"
@@ -154,19 +155,20 @@ def test_who_is_awaited_is_named_with_whom_to_ask_when_the_hook_is_told(stage):
         tell = events.append
 
     contacts = {"north": "ops@north.example", "nobody": "x@example.org"}
-    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, warning=HOUR / 6))
-    alerting = Alerting(stage.store, Hook(), contacts=contacts)
-    look_for(stage, upkeep, HOUR / 5)
-    alerting.look()
-    look_for(stage, upkeep, HOUR)  # overdue, and before the hook is told of it, east answers
-    with stage.store.transaction():
-        digest, answer = stage.study.digest, Word.ANSWER
-        stage.store.wait_for(digest, ["north"], answer, at="", anew=False)
-    while stage.store.alerts():
+    with ThreadPoolExecutor(1) as workers:
+        upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR, warning=HOUR / 6))
+        alerting = Alerting(stage.store, Hook(), workers, contacts=contacts)
+        look_for(stage, upkeep, HOUR / 5)
         alerting.look()
-    studies.known(stage.study.digest).abort("enough")
-    while stage.store.alerts():
-        alerting.look()
+        look_for(stage, upkeep, HOUR)  # overdue, and before the hook is told of it, east answers
+        with stage.store.transaction():
+            digest, answer = stage.study.digest, Word.ANSWER
+            stage.store.wait_for(digest, ["north"], answer, at="", anew=False)
+        while stage.store.alerts():
+            alerting.look()
+        studies.known(stage.study.digest).abort("enough")
+        while stage.store.alerts():
+            alerting.look()
     waiting, overdue, failed = events
     assert waiting["waits_for"] == ["east", "north"]
     assert overdue["waits_for"] == ["north"]
@@ -174,49 +176,34 @@ def test_who_is_awaited_is_named_with_whom_to_ask_when_the_hook_is_told(stage):
     assert "contacts" not in failed
 
 
-def test_what_fails_in_a_look_is_tried_again(stage, monkeypatch, caplog):
-    studies = stage.studies()
+def test_what_fails_in_a_look_keeps_no_alert_from_the_operator(stage, monkeypatch, caplog):
+    studies, hook = stage.studies(), Hooked()
     start(stage, studies)
+    studies.known(stage.study.digest).abort("enough")
     studies.enrol("north", identity=b"", software="parley")
 
     def failing(*_, **__):
         raise LocalError("the disk is full")
 
-    upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR))
-    stage.now += HOUR
-    studies.called("north")
-    with monkeypatch.context() as full:
-        full.setattr(studies, "open", failing)
-        full.setattr(stage.store, "note_calls", failing)
-        look(studies, upkeep)
+    with ThreadPoolExecutor(1) as workers:
+        upkeep = Upkeep(studies, WaitingLimits(deadline=HOUR))
+        alerting = Alerting(stage.store, hook, workers)
+        stage.now += HOUR
+        studies.called("north")
+        with monkeypatch.context() as full:
+            full.setattr(studies, "open", failing)
+            full.setattr(stage.store, "note_calls", failing)
+            look(studies, upkeep, alerting)
+    assert hook.taken == [("failed", "enough")]
     assert called(stage.store) == {"north": stamp(NOW)}
-    look(studies, upkeep)
+    monkeypatch.setattr(stage.store, "alerts", failing)
+    look(studies, upkeep, alerting)
     assert called(stage.store) == {"north": stamp(stage.now)}, "what failed is tried again"
     assert warnings(caplog) == [
         "looking for new studies: the disk is full",
         "looking for what is due: the disk is full",
+        "looking for alerts: the disk is full",
     ]
-
-
-def test_alerts_are_handed_over_while_it_runs_whatever_fails(stage, monkeypatch, caplog):
-    monkeypatch.setattr("curator.upkeep._LOOK_EVERY_S", 0.01)
-    studies, hook, drop = stage.studies(), Hooked(), stage.store.drop_alerts
-    start(stage, studies)
-    failures = [LocalError("the disk is full")]
-
-    def drop_at_last(number):
-        if failures:
-            raise failures.pop()
-        drop(number)
-
-    monkeypatch.setattr(stage.store, "drop_alerts", drop_at_last)
-    studies.known(stage.study.digest).abort("enough")
-    with Alerting(stage.store, hook).running():
-        until = time.monotonic() + 60
-        while stage.store.alerts() and time.monotonic() < until:
-            time.sleep(0.01)
-    assert hook.taken == 2 * [("failed", "enough")]
-    assert "looking for alerts: the disk is full" in warnings(caplog)
 
 
 def test_without_a_hook_events_are_dropped(stage):
@@ -224,7 +211,8 @@ def test_without_a_hook_events_are_dropped(stage):
     start(stage, studies)
     studies.known(stage.study.digest).abort("enough")
     assert len(stage.store.alerts()) == 1
-    Alerting(stage.store, Hook()).look()
+    with ThreadPoolExecutor(1) as workers:
+        Alerting(stage.store, Hook(), workers).look()
     assert stage.store.alerts() == []
 
 
@@ -289,16 +277,19 @@ def test_an_event_is_tried_for_a_day_of_running_whatever_the_wall_clock_says(sta
     studies, hook, ran = stage.studies(), Hooked(failures=99), [0.0]
     start(stage, studies)
     studies.known(stage.study.digest).abort("enough")
-    alerting = Alerting(stage.store, hook, monotonic=lambda: ran[0])
-    stage.set_clock(MONTH)
+    with ThreadPoolExecutor(1) as workers:
+        alerting = Alerting(stage.store, hook, workers, monotonic=lambda: ran[0])
+        stage.set_clock(MONTH)
 
-    def failed(times):
-        while 99 - hook.failures < times:
+        def failed(times):
+            while 99 - hook.failures < times:
+                alerting.look()
+            workers.submit(int).result()
             alerting.look()
 
-    failed(2)
-    assert len(stage.store.alerts()) == 1
-    ran[0] += 24 * 3600
-    failed(3)
+        failed(2)
+        assert len(stage.store.alerts()) == 1
+        ran[0] += 24 * 3600
+        failed(3)
     assert stage.store.alerts() == []
     assert "the operator was never told" in caplog.text
