@@ -15,7 +15,7 @@ from common.service.web import server as module
 from common.service.web.exchange import text
 from common.service.web.server import Places, WebServer
 from common.wire.pki.keyring import init_curator
-from curator.dashboard.serving import BrowserTls
+from curator.dashboard.serving import browser_tls
 from tests.unit.service.web.conftest import Client, exchange, parse
 
 
@@ -150,7 +150,7 @@ def test_silent_connections_do_not_keep_tls_out(tmp_path):
         tmp_path / "keys", "hub", ("127.0.0.1",), now=system_clock(), external=False
     )
     trusting = ssl.create_default_context(cafile=ring.files.authority)
-    with serving(tls=BrowserTls(ring.files), most_connections=3) as (port, dribble):
+    with serving(tls=browser_tls(ring.files), most_connections=3) as (port, dribble):
         held = [dribble(begun=b"") for _ in range(10)]
         answer = exchange(
             port, ASKED,
