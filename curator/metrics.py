@@ -32,7 +32,6 @@ class CallCounter:
             return sorted(self._calls.items())
 
     def samples(self) -> list[Sample]:
-        """Return a sample for each method and outcome that occurred."""
         return [
             Sample(
                 name="parley_curator_calls_total",

@@ -89,7 +89,6 @@ class PartyNode:
             self._send(outgoing)
 
     def acknowledge(self, newest: int) -> None:
-        """Note that the curator has every message up to this one."""
         self._journal.acknowledge(self._study.digest, newest, at=self._now())
 
     def receive(self, sequence: int, body: bytes) -> None:

@@ -44,11 +44,7 @@ class Collector:
         return self.context.collection.due(self.context.journal, now=self.context.clock())
 
     def collect(self, study: StudyId) -> None:
-        """Fetch, verify and countersign one release.
-
-        Raises:
-            WireError: the curator cannot be reached, or does not give it now; try again.
-        """
+        """Fetch, verify and countersign one release; WireError if it is to be tried again."""
         collected = self._collect(study)
         self.context.collection.note(study, collected, at=self.context.now())
         level = logging.WARNING if collected.problem else logging.INFO

@@ -74,7 +74,7 @@ class Operators:
 def browser_tls(files: CredentialFiles) -> Callable[[], ssl.SSLContext]:
     """Return what makes the TLS 1.3 context of this moment; InputError if there can be none now."""
 
-    def made(credentials: Credentials) -> ssl.SSLContext:
+    def context_of(credentials: Credentials) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:
@@ -85,7 +85,7 @@ def browser_tls(files: CredentialFiles) -> Callable[[], ssl.SSLContext]:
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
-    return Followed(files, made).latest
+    return Followed(files, context_of).latest
 
 
 def speaks_tls(settings: CuratorSettings) -> bool:

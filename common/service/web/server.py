@@ -132,8 +132,9 @@ class Places:
             self._answered.discard(connection)
 
     def _slowest(self) -> socket.socket:
-        held = Counter(self._arriving.values())
-        return max(self._arriving, key=lambda one: held[self._arriving[one]])  # first of equals
+        numbers = Counter(self._arriving.values())
+        # The first of equals.
+        return max(self._arriving, key=lambda connection: numbers[self._arriving[connection]])
 
     def _take_away(self, connection: socket.socket) -> None:
         address = self._arriving.pop(connection)
