@@ -315,7 +315,7 @@ class Store(StoreReader):
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
     def wait_for(
-        self, study: StudyId, parties: Sequence[str], word: Word, *, at: str, anew: bool
+        self, study: StudyId, parties: Sequence[str], word: Word, *, at: str, anew: bool = False
     ) -> None:
         """Record which parties a study waits for now, in the caller's transaction.
 
