@@ -81,7 +81,6 @@ class CuratorSession:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The parties that the study waits for."""
         record = self.record
         if record.state is StudyState.WAITING:
             return self._store.not_approved_by(record)

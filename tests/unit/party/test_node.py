@@ -440,7 +440,7 @@ def test_a_replay_that_comes_to_other_effects_is_refused(stage):
 
 def test_data_that_changed_between_two_lives_is_refused(stage):
     stage.node()
-    stage.ticket = dataclasses.replace(stage.ticket, data_digest="d2")
+    stage.snapshot = dataclasses.replace(stage.snapshot, digest="d2")
     with pytest.raises(PolicyError, match="data changed"):
         stage.node()
 
