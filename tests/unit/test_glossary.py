@@ -8,13 +8,10 @@ import ast
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("common", "curator", "party", "parley")
-GENERATED = "common/wire/v1/"
+from tests.harness.sources import ROOT, parsed, sources
 
 # Words that no identifier has, and what to say instead.
 NEVER = {
@@ -76,12 +73,6 @@ def room_of(path):
     return "/".join(path.split("/")[:2])
 
 
-def sources():
-    files = (path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
-    paths = sorted(path.relative_to(ROOT).as_posix() for path in files)
-    return [path for path in paths if not path.startswith(GENERATED)]
-
-
 def defined(tree):
     """The names that a source gives: to classes, functions, parameters, variables, attributes."""
     for node in ast.walk(tree):
@@ -106,7 +97,7 @@ def participles(tree):
 def participles_by_room():
     rooms = Counter()
     for path in sources():
-        rooms[room_of(path)] += len(list(participles(ast.parse((ROOT / path).read_text()))))
+        rooms[room_of(path)] += len(list(participles(parsed(path))))
     return rooms
 
 
@@ -132,7 +123,7 @@ def strange_names():
     """By room, every name against the glossary, with where it is and what to use instead."""
     rooms = {}
     for path in sources():
-        for name, instead in complaints(path, ast.parse((ROOT / path).read_text())):
+        for name, instead in complaints(path, parsed(path)):
             rooms.setdefault(room_of(path), {})[name] = f"{path}: {name}. Say {instead}"
     return rooms
 

@@ -15,9 +15,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("common", "curator", "party", "parley", "benchmarks")
-GENERATED = "common/wire/v1/"
+from tests.harness.sources import ROOMS, ROOT, parsed, sources
+
+PACKAGES = (*ROOMS, "benchmarks")
 
 
 @cache
@@ -30,19 +30,8 @@ def committed_files():
     return [path for path in listing.stdout.split("\0") if path and (ROOT / path).is_file()]
 
 
-def own_sources(*packages):
-    files = sorted(path for name in packages for path in (ROOT / name).rglob("*.py"))
-    relative = [path.relative_to(ROOT).as_posix() for path in files]
-    return [path for path in relative if not path.startswith(GENERATED)]
-
-
 def module_name(path):
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-@cache
-def parsed(path):
-    return ast.parse(path.read_text())
 
 
 def imported_packages(tree):
@@ -65,13 +54,13 @@ def all_imports(tree):
             yield from ((alias.name, ()) for alias in node.names)
 
 
-def needs_of(root, paths):
+def needs_of(trees):
     """Which modules each module names; a package is named by whoever is outside of it."""
-    known = {module_name(path) for path in paths}
+    known = {module_name(path) for path in trees}
     found = {}
-    for path in paths:
+    for path, tree in trees.items():
         module, needs = module_name(path), set()
-        for source, names in all_imports(parsed(root / path)):
+        for source, names in all_imports(tree):
             named = {f"{source}.{name}" for name in names}
             for target in named & known | (set() if names and named <= known else {source}):
                 parts = target.split(".")
@@ -149,11 +138,11 @@ NOT_FOR_US = ("/__main__.py", "/subn_mbi_worker.py", "/package_tables_worker.py"
 
 
 def importable():
-    return [module_name(path) for path in own_sources(*PACKAGES) if not path.endswith(NOT_FOR_US)]
+    return [module_name(path) for path in sources(*PACKAGES) if not path.endswith(NOT_FOR_US)]
 
 
 def test_no_module_needs_itself_wherever_its_imports_stand():
-    graph = needs_of(ROOT, own_sources(*PACKAGES))
+    graph = needs_of({path: parsed(path) for path in sources(*PACKAGES)})
     assert len(graph) > 300
     graphlib.TopologicalSorter(graph).prepare()
 
@@ -166,28 +155,26 @@ def test_no_module_needs_itself_wherever_its_imports_stand():
         ("from outside import x", "", "from guest.a import y"),  # outside loads guest by guest.b
     ],
 )
-def test_a_cycle_is_noticed(tmp_path, first, second, package):
-    sources = {"guest/a": first, "guest/b": second, "guest/__init__": package,
-               "outside": "from guest.b import z"}  # fmt: skip
-    (tmp_path / "guest").mkdir()
-    for name, source in sources.items():
-        (tmp_path / f"{name}.py").write_text(source)
+def test_a_cycle_is_noticed(first, second, package):
+    texts = {"guest/a": first, "guest/b": second, "guest/__init__": package,
+             "outside": "from guest.b import z"}  # fmt: skip
+    graph = needs_of({f"{name}.py": ast.parse(text) for name, text in texts.items()})
     with pytest.raises(graphlib.CycleError):
-        graphlib.TopologicalSorter(needs_of(tmp_path, [f"{name}.py" for name in sources])).prepare()
+        graphlib.TopologicalSorter(graph).prepare()
 
 
-def test_imports_of_functions_and_of_types_count(tmp_path):
-    (tmp_path / "a.py").write_text("from b import x\n")
-    (tmp_path / "b.py").write_text("if TYPE_CHECKING:\n    import a\ndef f():\n    import c\n")
-    (tmp_path / "c.py").write_text("")
-    assert needs_of(tmp_path, ["a.py", "b.py", "c.py"]) == {"a": {"b"}, "b": {"a", "c"}, "c": set()}
+def test_imports_of_functions_and_of_types_count():
+    of_types = "if TYPE_CHECKING:\n    import a\ndef f():\n    import c\n"
+    texts = {"a": "from b import x", "b": of_types, "c": ""}
+    graph = needs_of({f"{name}.py": ast.parse(text) for name, text in texts.items()})
+    assert graph == {"a": {"b"}, "b": {"a", "c"}, "c": set()}
 
 
 def test_a_class_name_stands_for_one_class():
     classes = [
         (node.name, path)
-        for path in own_sources("common", "curator", "party", "parley")
-        for node in parsed(ROOT / path).body
+        for path in sources()
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     places = {}
@@ -216,8 +203,8 @@ def deferred():
     """Every own import that stands in a function, as module: imported."""
     return {
         f"{module_name(path)}: {node.module}"
-        for path in own_sources(*PACKAGES)
-        for function in ast.walk(parsed(ROOT / path))
+        for path in sources(*PACKAGES)
+        for function in ast.walk(parsed(path))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
         if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in PACKAGES
@@ -374,11 +361,7 @@ def test_the_dependencies_of_dependencies_are_pinned_too():
 
 
 def test_phe_is_imported_by_its_one_module_only():
-    importers = {
-        path
-        for path in own_sources("common", "curator", "party", "parley")
-        if "phe" in imported_packages(parsed(ROOT / path))
-    }
+    importers = {path for path in sources() if "phe" in imported_packages(parsed(path))}
     assert importers <= {"common/crypto/paillier/keys.py"}
 
 
@@ -391,8 +374,8 @@ def test_no_service_or_algorithm_draws_from_numpys_generators():
     """Randomness comes from a RandomSource that is handed in, see common/privacy/randomness.py."""
     found = [
         path
-        for path in own_sources("common", "curator", "party")
-        for node in ast.walk(parsed(ROOT / path))
+        for path in sources("common", "curator", "party")
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute)
         and node.attr == "random"
         and isinstance(node.value, ast.Name)
@@ -402,7 +385,7 @@ def test_no_service_or_algorithm_draws_from_numpys_generators():
 
 
 def test_modules_have_names_that_say_something_and_stay_readable():
-    for path in own_sources(*PACKAGES):
+    for path in sources(*PACKAGES):
         assert Path(path).stem not in ("utils", "util", "helpers", "misc", "constants"), path
         lines = len((ROOT / path).read_text().splitlines())
         assert lines <= 500, f"{path} has {lines} lines; split it"
@@ -435,9 +418,5 @@ def test_a_docstring_without_a_verb_is_noticed():
 
 
 def test_docstrings_of_functions_begin_with_a_verb():
-    found = [
-        f"{path}: {each}"
-        for path in own_sources("common", "curator", "party", "parley", "benchmarks")
-        for each in noun_first(parsed(ROOT / path))
-    ]
+    found = [f"{path}: {each}" for path in sources(*PACKAGES) for each in noun_first(parsed(path))]
     assert found == []

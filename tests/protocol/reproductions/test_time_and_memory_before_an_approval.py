@@ -1,8 +1,8 @@
 """The largest legal value of every number in a study: what a node spends before an approval.
 
-Every study here is read, compared with the policy, opened on the node's rows and gone through, as an
-invited node does it, in a process with a limit of memory; the processor time of each and the peak of
-memory of all before it are measured.
+Every study here is read, compared with the policy, opened on the node's rows and gone through, as
+an invited node does it, in a process with a limit of memory; the processor time of each and the
+peak of memory so far are measured.
 """
 
 import json
