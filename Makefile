@@ -30,7 +30,7 @@ dev: .venv/.dev
 demo: .venv/.installed ## the main job, on data the project makes itself
 	$(BIN)/parley demo --out demo-release
 
-# On two cores three workers are quicker than two: tests of services wait for each other.
+# Three workers for two cores: while the services of one test wait for each other, another runs.
 test: .venv/.dev ## all tests but the slow ones
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 

@@ -133,7 +133,7 @@ class FreshStart(FittedStudy):
     def refit(self, rows: Codes, source: RandomSource) -> FittedStudy:
         """Run the study's own script again, without the model that it came to."""
         model = refit_study(self.study, rows, source, self.missing)
-        return replace(self, made=(self.steps, model))
+        return replace(self, steps_and_model=(self.steps, model))
 
 
 def fresh(fitted: FittedStudy) -> FreshStart:

@@ -32,7 +32,7 @@ from parley.simulation.population import demo_schema_toml, make_population
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "4")
 ROWS = (1_000, 3_000, 10_000, 30_000, 100_000)
-PARTIES = (2, 3, 10, 30)
+PARTIES = (2, 30)
 _USUAL_ROWS, _USUAL_PARTIES = 30_000, 3
 _ORDERS = (1, 2, 3)
 

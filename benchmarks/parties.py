@@ -23,7 +23,7 @@ import heapq
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -38,24 +38,17 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import PrivateKey, generate_key_pair
 from common.crypto.sums.agreement import SeedExchange, envelopes_in
 from common.crypto.sums.masks import LEAST_CONNECTIVITY, PairwiseMasks
-from common.crypto.sums.plan import (
-    Aggregation,
-    ContributionSubmitted,
-    Noise,
-    PartialForwarded,
-    SumMessage,
-    SumPlan,
-)
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.crypto.sums.recovery import RecoverableCurator, RecoverableParty
-from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.exchanges.setup import with_hybrid_masks
 from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import OsRandomSource
 from common.schema import Codes, Schema
+from common.study.sides import Post
 from parley.simulation.in_process import run_roles
 from parley.simulation.population import demo_schema_toml
-from tests.harness.roles import make_roles
+from tests.harness.roles import accept, delivered, make_roles, sum_curator, sum_party
 
 PARTIES = (3, 10, 30, 100, 300, 1000)
 MAY_MISS_PARTIES = (10, 100, 1000)
@@ -261,44 +254,37 @@ def ring_seconds(plan: SumPlan, key: PrivateKey, latency_s: float) -> float:
     identities = {name: Identity.generate(source) for name in plan.parties}
     roster = {name: identity.public for name, identity in identities.items()}
     blinder = FixedBaseBlinder(key.public_key, source)
-    curator = SumCurator(plan, private_key=key, source=source)
+    curator = sum_curator(plan, private_key=key, source=source)
     values = np.arange(plan.cells, dtype=np.int64) % 1000
     roles = {}
     for name in plan.parties:
         member = LocalParty(name=name, identity=identities[name], roster=roster)
-        roles[name] = SumParty(plan, member, values, source=source, blinder=blinder)
-        roles[name].prepare()
+        roles[name] = sum_party(plan, member, values, source=source, blinder=blinder)
     free, order = defaultdict[str, float](float), itertools.count()
-    arrivals: list[tuple[float, int, SumMessage]] = []
+    arrivals: list[tuple[float, int, str, Post]] = []
 
-    def send(message: SumMessage, at: float) -> None:
-        hops = 2 if isinstance(message, PartialForwarded) else 1
-        heapq.heappush(arrivals, (at + hops * latency_s, next(order), message))
+    def send(sender: str, post: Post, at: float) -> None:
+        hops = 2 if post.to else 1
+        heapq.heappush(arrivals, (at + hops * latency_s, next(order), sender, post))
 
-    for message in _timed_beginning(roles[plan.parties[0]], free, plan.parties[0]):
-        send(message, free[plan.parties[0]])
+    first, begun = plan.parties[0], time.process_time()
+    posts = roles[first].begin()
+    free[first] = time.process_time() - begun
+    for number, post in enumerate(posts, start=1):  # each leaves as soon as it is made
+        send(first, post, free[first] * number / len(posts))
     while arrivals:
-        at, _, message = heapq.heappop(arrivals)
-        who = "curator" if isinstance(message, ContributionSubmitted) else message.recipient
-        begun = time.process_time()
-        if isinstance(message, ContributionSubmitted):
-            curator.accept(message)
-            answer = None
+        at, _, sender, post = heapq.heappop(arrivals)
+        who, begun = post.to or "curator", time.process_time()
+        if post.to:
+            answers = roles[who].receive(delivered(post, sender))
         else:
-            answer = roles[who].receive(message)
+            answers = []
+            accept(curator, sender, post)
         free[who] = max(free[who], at) + time.process_time() - begun
-        if answer is not None:
-            send(answer, free[who])
-    curator.total()
+        for answer in answers:
+            send(who, answer, free[who])
+    curator.result()
     return free["curator"]
-
-
-def _timed_beginning(role: SumParty, free: dict[str, float], name: str) -> Iterable[SumMessage]:
-    begun = time.process_time()
-    for message in role.begin():
-        free[name] += time.process_time() - begun
-        yield message
-        begun = time.process_time()
 
 
 def tables(costs: list[Cost], recoverable: list[Cost], rings: list[RingTime]) -> None:

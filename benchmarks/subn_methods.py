@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.peers import MARGINAL_PEERS
 from benchmarks.privbayes import fit
 from benchmarks.subn_data import Setting
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.privbayes.decisions import Encoding
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan

@@ -21,6 +21,15 @@ def pieces_of(path: Path, *, most: int = _LARGEST_FILE) -> Iterator[bytes]:
             yield piece
 
 
+def version_of(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file is written or replaced; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 def write_new(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a new file, whole or not at all; InputError rather than overwrite anything."""
     with whole_file(path, mode=mode, overwrite=False) as scratch:

@@ -1,8 +1,4 @@
-"""The curator put together: it makes a running server of settings. All wiring is here.
-
-with stopping_on_signals() as stopping:
-    serve_and_publish(settings, file_format="csv", stopping=stopping, clock=..., software=...)
-"""
+"""The curator put together: it makes a running server of settings. All wiring is here."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from pathlib import Path
 
 from common.crypto.identities.identity import Identity
 from common.service.alerts import Hook
-from common.service.metrics import serving_metrics
+from common.service.metrics import Sample, serving_metrics
 from common.service.process import Clock, alone_in, logging_failures, stamp
 from common.service.settings import asking
 from common.study.document import Study
@@ -27,11 +23,7 @@ from curator.dashboard.site import WatchedService
 from curator.metrics import curator_samples
 from curator.server.connections import Connections
 from curator.server.service import CuratorServer
-from curator.settings import (
-    CuratorSettings,
-    open_store,
-    priors,
-)
+from curator.settings import CuratorSettings, open_store, priors
 from curator.studies import Studies
 from curator.upkeep import Alerting, Upkeep, look
 
@@ -129,12 +121,10 @@ def serve(
         started(server.start())
         watched = WatchedService(
             studies=studies, calls=server.calls, files=files, clock=clock, software=software,
-            actions=settings.dashboard_actions,
-            signer=identity if settings.dashboard_offers else None,
-            deadline=settings.step_deadline,
+            settings=settings, identity=identity,
         )  # fmt: skip
         try:
-            with _watched(settings, watched, server.connections):
+            with _watched(watched, server.connections):
                 watch = ExpiryWatch(clock)
                 while not stopping.wait(_LOOK_EVERY_S):
                     look(studies, upkeep, alerting)
@@ -146,25 +136,17 @@ def serve(
 
 
 @contextmanager
-def _watched(
-    settings: CuratorSettings, service: WatchedService, connections: Connections
-) -> Iterator[None]:
+def _watched(service: WatchedService, connections: Connections) -> Iterator[None]:
     """Serve the metrics and the dashboard that the settings ask for."""
-    store, calls, files = service.studies.store, service.calls, service.files
-    with (
-        serving_metrics(
-            settings.metrics,
-            lambda: curator_samples(
-                store,
-                calls,
-                files,
-                deadline=service.deadline,
-                now=service.clock(),
-                connections=connections.samples(),
-            ),
-        ),
-        serving_dashboard(settings.dashboard_place, service),
-    ):
+
+    def samples() -> Iterator[Sample]:
+        yield from curator_samples(
+            service.studies.store, service.calls, service.files,
+            deadline=service.settings.step_deadline, now=service.clock(),
+        )  # fmt: skip
+        yield from connections.samples()
+
+    with serving_metrics(service.settings.metrics, samples), serving_dashboard(service):
         yield
 
 

@@ -35,7 +35,7 @@ class Presence:
     def __init__(self, monotonic: Monotonic = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._seen: dict[str, dt.datetime] = {}  # for people
+        self._last_calls: dict[str, dt.datetime] = {}  # for people
         self._called: dict[str, float] = {}
         self._streams: Counter[str] = Counter()
         self._hung_up: set[str] = set()
@@ -44,7 +44,7 @@ class Presence:
         """Note that a party made a call; return whether it was offline before."""
         with self._lock:
             away = not self._is_online(party)
-            self._seen[party], self._called[party] = at, self._monotonic()
+            self._last_calls[party], self._called[party] = at, self._monotonic()
             self._hung_up.discard(party)
             return away
 
@@ -64,7 +64,7 @@ class Presence:
     def seen(self) -> Mapping[str, dt.datetime]:
         """Return when each party called last, since the curator started."""
         with self._lock:
-            return dict(self._seen)
+            return dict(self._last_calls)
 
     def online(self) -> frozenset[str]:
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from common.service.metrics import Sample, certificate_gauge, gauge
 from common.study.ids import short_id
@@ -52,7 +52,6 @@ def curator_samples(
     *,
     deadline: dt.timedelta,
     now: dt.datetime,
-    connections: Iterable[Sample] = (),
 ) -> Iterator[Sample]:
     states = store.count_by_state()
     for state in StudyState:
@@ -74,5 +73,4 @@ def curator_samples(
             {"study": short_id(study), "party": wait.party},
         )
     yield from calls.samples()
-    yield from connections
     yield certificate_gauge(files)

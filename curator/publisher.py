@@ -94,7 +94,7 @@ def fitted_study(outcome: FinishedStudy, prior: PriorRelease | None = None) -> S
     return kind(
         study=study,
         schema=study.schema,
-        made=(tuple(outcome.steps), outcome.model),
+        steps_and_model=(tuple(outcome.steps), outcome.model),
         results=tuple(outcome.results),
         privacy=statement.as_dict(),
         columns=TableColumns.by_schema(study.schema),

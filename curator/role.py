@@ -101,7 +101,7 @@ class CuratorRole:
         # The disputes of the study: their facts, and the message that proves who was at fault.
         self.judged: list[tuple[Mapping[str, object], StepMessage]] = []
         self._missing: set[str] = set()  # declared missing: out for the rest of the study
-        self._seen: set[tuple[str, bytes]] = set()
+        self._fingerprints: set[tuple[str, bytes]] = set()
         self._committing = self.side if isinstance(self.side, CommittingCurator) else None
         self._heard: dict[str, list[bytes]] = {}  # in the open step, what each commits to
         self._contributions: list[tuple[bytes, ...]] = []
@@ -132,7 +132,7 @@ class CuratorRole:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Every step that has its result, with the parties that are in it."""
-        return self._run.made
+        return self._run.steps
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -189,11 +189,11 @@ class CuratorRole:
         if message.study != self._study.digest:
             raise RemoteProtocolError(f"the message of {sender!r} belongs to another study")
         fingerprint = (sender, message_digest(message))
-        if fingerprint in self._seen:
+        if fingerprint in self._fingerprints:
             return []
         self._follow(message, sender)
         effects = self._handle(sender, message)
-        self._seen.add(fingerprint)
+        self._fingerprints.add(fingerprint)
         return effects
 
     def _handle(self, sender: str, message: ToCurator) -> list[Effect]:

@@ -1,8 +1,7 @@
 """The shell that runs the curator's role of one study: store, then send.
 
-A party's message is given to the role, and what comes of it is stored in ONE transaction: the
-message, and the messages it causes to the parties. The server sends from there. After a crash the
-role is rebuilt by a replay of the stored messages: see `common.service.durable`.
+A party's message and the messages it causes to the parties are stored in ONE transaction; the
+server sends from there. After a crash the role is rebuilt (`common.service.durable`).
 
 `StudyFinished` says that the release is made, so it is queued when it is: between the last result
 and the release the study is PUBLISHING, and a crash there makes the release again.
@@ -12,11 +11,6 @@ until every owner of the step is online: no owner pays for a step that waits for
 is held in the store, in the transaction of the message that caused it.
 
 What fails for want of room or files is tried again, with growing pauses.
-
-    session = StudySession(digest, names, ...)
-    session.resume()                       # goes on where a crash or a failure stopped it
-    session.approve("north", signature)    # the last approval starts the study
-    session.receive("north", 1, body)      # for every message, in order; duplicates do no harm
 """
 
 from __future__ import annotations
@@ -51,8 +45,8 @@ from curator.context import FinishedStudy, StudyContext
 from curator.live_role import DECLARED, effect_names, live_role, make_key, told_dispute
 from curator.role import CuratorRole, Effect, Fail, Finish, Leave, SendToParty, Warn
 from curator.steps import StepOpening, published_links
-from curator.store.records import Links, Record, StudyState, Word
-from curator.waiting import Lasting, Pause, Waiting
+from curator.store.records import Record, StudyState, Word
+from curator.waiting import Lasting, Pause
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +63,6 @@ class CuratorSession:
         self._lock = threading.RLock()
         self._study: Study | None = None
         self._role = live_role(digest, lambda: self.study, context)
-        self._waiting = Waiting()
         self._pause = Pause()
         self._expired = Lasting()
         self._publishing = False
@@ -94,12 +87,12 @@ class CuratorSession:
         record = self.record
         if record.state is StudyState.WAITING:
             return self._store.not_approved_by(record)
-        return self._waiting.names
+        return tuple(wait.party for wait in self._store.awaited(self.digest))
 
     @property
     def holds_a_step(self) -> bool:
         """Whether the next step is opened when all of its owners call."""
-        return self._waiting.word is Word.CALL
+        return self.digest in self._store.holding()
 
     def resume(self) -> None:
         """Go on where the last process or a failure stopped; after a failure, not at every call.
@@ -130,7 +123,7 @@ class CuratorSession:
                 self._start_when_all_approved()
                 self._end_if_expired()
             case StudyState.RUNNING:
-                self._current()
+                self._role.current()
                 self.open_step()
             case StudyState.PUBLISHING:
                 if not self._publishing:
@@ -163,14 +156,13 @@ class CuratorSession:
         with self._lock:
             if not self.holds_a_step:
                 return
-            role = self._current()
+            role = self._role.current()
             step = role.current_step
-            if step is None or self._opening(role).absent(step) == self._waiting.names:
+            if step is None or {*self._opening(role).absent(step)} == {*self.waiting_for}:
                 return
             with self._role.guarded(), self._store.transaction():
                 absent = self._opening(role).held(step)
-                waiting = self._note_waiting(role, absent)
-            self._waiting = waiting
+                self._note_waiting(role, absent)
         if not absent:
             self._context.changed(self.digest, self.names)
 
@@ -248,10 +240,10 @@ class CuratorSession:
         with self._free_within(_ABORT_WAIT_S) as free:
             if not free or self.record.state is not StudyState.RUNNING or not self.study.may_miss:
                 return False
-            return len(self._current().missing) + parties <= self.study.may_miss
+            return len(self._role.current().missing) + parties <= self.study.may_miss
 
     def _go_on_without(self, party: str, why: str = "") -> None:
-        role = self._current()
+        role = self._role.current()
         with self._role.guarded():
             effects = role.declare_missing(party, why=why)
             if not effects:
@@ -280,7 +272,7 @@ class CuratorSession:
             if self._store.inbox.is_duplicate(digest, party, sequence=sequence, body=body):
                 return
             self.require_running()
-            if party in self._current().missing:
+            if party in self._role.current().missing:
                 raise WireError(ErrorCode.STUDY_CLOSED, f"{party!r} was declared missing")
             effects = self._take_in(party, sequence, body, codec.TO_CURATOR.decode(body))
         # Only a party that is sent something is woken: with K parties most messages cause none.
@@ -295,7 +287,7 @@ class CuratorSession:
             raise WireError(ErrorCode.STUDY_CLOSED, state.value)
 
     def _take_in(self, party: str, sequence: int, body: bytes, message: ToCurator) -> list[Effect]:
-        role = self._current()
+        role = self._role.current()
         refused = isinstance(message, PartyRefused)
         if self.holds_a_step and not refused:
             raise WireError(ErrorCode.OUT_OF_TURN, "the step is not open yet")
@@ -306,15 +298,13 @@ class CuratorSession:
             with self._executing(role, effects, ending=ending):
                 self._keep(party, sequence, body, effects)
                 if step is not None and role.step_number > number:
-                    self._note_links(number, published_links(self.study, step, role.results[-1]))
+                    links = published_links(self.study, step, role.results[-1])
+                    if links:
+                        self._store.note_links(self.digest, number, links)
                 self._store.traffic.note(
                     message, len(body), party=party, sent=True, phase="", at=self._context.clock()
                 )
         return effects
-
-    def _note_links(self, number: int, links: Links) -> None:
-        if links:
-            self._store.note_links(self.digest, number, links)
 
     def _keep(self, sender: str, sequence: int, body: bytes, effects: list[Effect]) -> None:
         self._store.inbox.add(
@@ -355,16 +345,16 @@ class CuratorSession:
         """Store what the block writes, and then the role's effects, in one transaction."""
         with self._store.transaction():
             yield
-            waiting = self._execute(role, effects, ending)
-        self._waiting = waiting
+            self._execute(role, effects, ending)
         # A party may have called between the look at who is online and this line: its call did not
         # see yet that a step is held. Whoever calls from here on does.
         self.open_step()
         if self.record.state is StudyState.PUBLISHING:
             self._publish_later()
 
-    def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> Waiting:
-        """Write the effects down in order, in the caller's transaction; return who is awaited."""
+    def _execute(self, role: CuratorRole, effects: list[Effect], ending: StudyState) -> None:
+        """Write the effects down in order, in the caller's transaction, and who is awaited."""
+        anew = self.record.step != role.step_number
         digest, encoded = self.digest, lru_cache(1)(codec.TO_PARTY.encode)  # of one to all, once
         step = role.current_step
         phase = step.phase if step else ""
@@ -400,19 +390,18 @@ class CuratorSession:
             absent = self._opening(role).now_or_later(step, opening)
         elif step is not None and self.holds_a_step:  # a party less to wait for
             absent = self._opening(role).held(step)
-        return self._note_waiting(role, absent)
+        self._note_waiting(role, absent, anew=anew)
 
     def _opening(self, role: CuratorRole) -> StepOpening:
         return StepOpening(self.study, role, self._context)
 
-    def _note_waiting(self, role: CuratorRole, absent: tuple[str, ...]) -> Waiting:
+    def _note_waiting(
+        self, role: CuratorRole, absent: tuple[str, ...], *, anew: bool = False
+    ) -> None:
         """Note whom the study waits for now, in the caller's transaction."""
-        waiting = Waiting(
-            step=role.step_number,
-            word=Word.CALL if absent else Word.ANSWER,
-            names=absent or role.waiting_for,
-        )
-        return waiting.note(self._store, self.digest, self._waiting, at=self._context.now())
+        word = Word.CALL if absent else Word.ANSWER
+        names = absent or role.waiting_for
+        self._store.wait_for(self.digest, names, word, at=self._context.now(), anew=anew)
 
     def _publish_later(self) -> None:
         self._publishing = True
@@ -423,7 +412,7 @@ class CuratorSession:
         with self._lock:
             try:
                 if self.record.state is StudyState.PUBLISHING:
-                    role = self._current()
+                    role = self._role.current()
                     outcome = self._outcome(role)
                     place = self._context.publish(outcome)
                     if outcome.left:
@@ -461,14 +450,5 @@ class CuratorSession:
             self._context.queue(last, body, self.names)
             self._store.end(self.digest, state, cause=cause, place=place, at=self._context.now())
         self._role.forget()
-        self._waiting = Waiting()
         logger.info("study %s: %s", short_id(self.digest), state.value)
         self._context.changed(self.digest, self.names)
-
-    def _current(self) -> CuratorRole:
-        """Return the role, rebuilt from the store after a crash."""
-        rebuilt = not self._role.is_built
-        role = self._role.current()
-        if rebuilt:
-            self._waiting = Waiting.on_disk(self._store, self.digest, step=role.step_number)
-        return role

@@ -25,7 +25,6 @@ from common.service.settings import (
     given_passphrase,
     read_settings,
 )
-from curator.dashboard.serving import DashboardPlace
 from curator.dashboard.sign_on import Provider
 from curator.store.store import Store
 from curator.upkeep import WaitingLimits
@@ -118,21 +117,8 @@ class CuratorSettings:
         return dt.timedelta(seconds=self.step_deadline_s)
 
     @property
-    def dashboard_place(self) -> DashboardPlace | None:
-        """The address and the files of the dashboard; None if there is none."""
-        if not self.dashboard:
-            return None
-        return DashboardPlace(
-            listen=self.dashboard_listen,
-            token=self.folder / "dashboard.token",
-            store=self.folder / STORE,
-            operators=self.dashboard_operators,
-            revoked=self.keys / "revoked.txt",
-            oidc=self._oidc,
-        )
-
-    @property
-    def _oidc(self) -> Provider | None:
+    def oidc(self) -> Provider | None:
+        """Who signs users of the dashboard on; None for no one."""
         table = self.dashboard_oidc
         return None if table is None else Provider.of(table, self.dashboard_oidc_secret)
 
@@ -148,7 +134,7 @@ class CuratorSettings:
         check_seconds("step_deadline_s", self.step_deadline_s, most=LONGEST_DEADLINE_S)
         check_seconds("step_warning_s", self.step_warning_s, most=LONGEST_DEADLINE_S)
         check_webhook("webhook", self.webhook)
-        _ = self._oidc  # refused now, not at the first login
+        _ = self.oidc  # refused now, not at the first login
         check_level(self.log_level)
 
 

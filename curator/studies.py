@@ -47,7 +47,7 @@ class Studies:
         self._introduced = {
             name: (party.identity, party.software) for name, party in store.parties().items()
         }
-        self._found = 0
+        self._session_count = 0
         self._listed: dict[str, tuple[tuple[int, int], list[StudySummary]]] = {}
         self._news = threading.Lock()
         self._waiting: dict[tuple[StudyId, str], threading.Condition] = {}
@@ -66,7 +66,7 @@ class Studies:
                     study, self.store.members(study), self.context
                 )
             sessions = dict(self._sessions)
-            self._found += len(fresh)
+            self._session_count += len(fresh)
         for study, session in sessions.items():
             if study not in under_way and session.record.state.over:
                 self._forget(study)
@@ -101,8 +101,9 @@ class Studies:
         """Note a call of a party; steps that waited for it are opened."""
         if not self.presence.saw(party, self.context.clock()):
             return
+        waiting = self.store.holding()
         with self._news:
-            holding = [session for session in self._sessions.values() if session.holds_a_step]
+            holding = [self._sessions[study] for study in waiting if study in self._sessions]
         for session in holding:
             if party in session.names:
                 # The call is about something else, so it does not fail.
@@ -121,7 +122,7 @@ class Studies:
             return self.store.summaries(
                 party, with_settled=with_ended, most=MOST_LISTED, after=after
             )
-        version = (self.store.version, self._found)  # before they are read
+        version = (self.store.version, self._session_count)  # before they are read
         known = self._listed.get(party)
         if known is None or known[0] != version:
             summaries = self.store.summaries(party, with_settled=False, most=MOST_LISTED)

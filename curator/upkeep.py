@@ -54,7 +54,7 @@ class Upkeep:
         self._studies, self._limits = studies, limits
         context = studies.context
         self._waits = Waits(context.clock, context.monotonic)
-        self._told: Mapping[StudyId, tuple[str, str]] = {}
+        self._alerts: Mapping[StudyId, tuple[str, str]] = {}
         self._calls_written = self._queues_aged = context.monotonic()
 
     def look(self) -> None:
@@ -98,9 +98,9 @@ class Upkeep:
             elif wait > min(limits.warning, limits.deadline):
                 event = OVERDUE if wait > limits.deadline else WAITING
                 alerts[study] = (event, since)
-                if self._told.get(study) != alerts[study]:
+                if self._alerts.get(study) != alerts[study]:
                     self._tell(study, event, since)
-        self._told = alerts
+        self._alerts = alerts
 
     def _tell(self, study: StudyId, event: str, since: str) -> None:
         """Tell the log and the operator's hook; once a step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.errors import InputError
@@ -17,37 +17,6 @@ from curator.store.store import Store
 _MOST_LOOKS = 300  # between two attempts; the curator looks every second
 _INTERRUPTION_S = 30.0  # between two looks, or between what two clocks say of the time between
 _LASTING_S = 3600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """The parties that a running study waits for in a step, and for what."""
-
-    step: int = 0
-    word: Word = Word.ANSWER
-    names: tuple[str, ...] = ()
-
-    @classmethod
-    def on_disk(cls, store: Store, study: StudyId, *, step: int) -> Waiting:
-        holding = store.held(study) is not None
-        names = tuple(wait.party for wait in store.awaited(study))
-        return cls(step=step, word=Word.CALL if holding else Word.ANSWER, names=names)
-
-    def note(self, store: Store, study: StudyId, before: Waiting, *, at: str) -> Waiting:
-        """Record what is different from before, in the caller's transaction.
-
-        With many parties an answer changes one line, and leaves the times of the others.
-        """
-        same = (self.step, self.word) == (before.step, before.word)
-        store.stop_waiting_for(study, _without(before.names, self.names if same else ()))
-        fresh = _without(self.names, before.names if same else ())
-        store.wait_for(study, fresh, self.word, at=at)
-        return self
-
-
-def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
-    excluded = set(others)
-    return [name for name in names if name not in excluded]
 
 
 def ask_to_miss(store: Store, record: Record, owner: str, *, at: str) -> None:

@@ -45,9 +45,12 @@ _COMMANDS = """\
 standard output, everything else to standard error.
 """
 _SHARED = """\
-They mean the same wherever a command names them under "Shared". Every command that ends by
-itself has `--json`.
+They mean the same wherever a command names them in its heading or under "Shared", unless it says
+otherwise. Every command that ends by itself has `--json`, and every command of a service
+(`curator`, `party`, `doctor`, `config`, `backup`, `restore`) has `--config`. An argument in
+brackets may be left out.
 """
+_OF_SERVICES = ("curator", "party", "doctor", "config", "backup", "restore")
 _COMPLETION = """\
 `parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
 commands, options and their values; `parley --show-completion` only prints what it would install.
@@ -150,10 +153,18 @@ with warnings.catch_warnings():
     maker.fit(people, schema)""",
     },
 }
-_AS_ON_THE_COMMAND_LINE = ("PrivBayes", "Privelet")
+_AS_ON_THE_COMMAND_LINE = (
+    "PrivBayes",
+    "Privelet",
+    "Schema.infer",
+    "Subn",
+    "evaluate",
+    "read_table",
+)
 _FITTED = """\
-The parameters of `PrivBayes` and `Privelet` are the options of `parley synthesize`; `network` gives
-the parents of each attribute by name, so that nothing is learnt.
+The parameters of `Subn`, `PrivBayes` and `Privelet` are the options of `parley synthesize`, those
+of `Schema.infer` and `evaluate` the options of these commands; `help` in Python has all of them.
+`network` gives the parents of each attribute by name, so that nothing is learnt.
 
 `Subn.fit` returns a `FittedStudy`, `PrivBayes.fit` a `FittedPrivBayes`, `Privelet.fit` a
 `FittedPrivelet`. All of them draw, count, estimate, save and report in the same words.
@@ -179,7 +190,8 @@ def cli_page() -> str:
         ]
         for heading, names in cli.COMMANDS.items()
     }
-    shared = shared_options([command for entries in listing.values() for _, command in entries])
+    commands = [command for entries in listing.values() for _, command in entries]
+    shared = shared_arguments(commands) | shared_options(commands)
     parts = [
         NOTICE,
         "# Commands\n",
@@ -188,7 +200,7 @@ def cli_page() -> str:
         "".join(f"- {int(code)}: {words}\n" for code, words in MEANINGS.items()),
         "## Completion\n",
         _COMPLETION,
-        "## Shared options\n",
+        "## Shared arguments and options\n",
         _SHARED,
         "".join(sorted(shared)),
     ]
@@ -206,8 +218,25 @@ def shared_options(commands: list[Any]) -> set[str]:
     return {line for line in often if _flag(line) not in _study_flags()}
 
 
+def shared_arguments(commands: list[Any]) -> set[str]:
+    """For each argument that several commands take, the line that saves the most words."""
+    lines = Counter(line for command in commands for line in parameter_lines(command, "argument"))
+    best: dict[str, str] = {}
+    for line, count in lines.items():
+        known = best.get(_flag(line), line)
+        if count > 1 and count * len(line) >= lines[known] * len(known):
+            best[_flag(line)] = line
+    return set(best.values())
+
+
 def _study_flags() -> set[str]:
     return {f"--{term.key.replace('_', '-')}" for term in TERMS.values()}
+
+
+def _study_lines() -> set[str]:
+    """The lines of the terms of a study, as the command that takes all of them has them."""
+    lines = parameter_lines(cli.load_command("simulate"), "option")
+    return {line for line in lines if _flag(line) in _study_flags()}
 
 
 def _flag(line: str) -> str:
@@ -226,12 +255,17 @@ def commands_below(words: list[str], command: Any) -> Iterator[tuple[list[str], 
 def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # noqa: ANN401
     """What a command says of itself, and of the options that only it has."""
     arguments, options = (parameter_lines(command, kind) for kind in ("argument", "option"))
-    names = [f"`{_flag(line)}`" for line in options if line in shared and "--json" not in line]
+    implied = ["--json", *(["--config"] if words[0] in _OF_SERVICES else [])]
+    flags = [_flag(line) for line in options if line in shared]
+    names = [f"`{flag}`" for flag in flags if flag not in implied]
     if _study_flags() <= set(map(_flag, options)):
         names.append("the options of [a study](configuration.md#studytoml)")
         options = [line for line in options if _flag(line) not in _study_flags()]
+    elif terms := [f"`{_flag(line)}`" for line in options if line in _study_lines()]:
+        names.append(f"{', '.join(terms)} of [a study](configuration.md#studytoml)")
+        options = [line for line in options if line not in _study_lines()]
     parts = [
-        f"### {' '.join(['parley', *words, *map(_flag, arguments)])}\n",
+        f"### {' '.join(['parley', *words, *arguments_of(command)])}\n",
         inspect.cleandoc(command.help or "").partition("\n\n")[0] + "\n",
         "".join(line for line in (*arguments, *options) if line not in shared),
         f"Shared: {', '.join(names)}.\n" if names else "",
@@ -239,15 +273,27 @@ def command_text(words: list[str], command: Any, shared: Set[str]) -> str:  # no
     return "\n".join(filter(None, parts))
 
 
+def arguments_of(command: Any) -> list[str]:  # noqa: ANN401
+    """The names of a command's arguments, in brackets if they may be left out."""
+    lines = parameter_lines(command, "argument")
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    return [
+        _flag(line) if argument.required else f"[{_flag(line)}]"
+        for line, argument in zip(lines, arguments, strict=True)
+    ]
+
+
 def parameter_lines(command: Any, kind: str) -> list[str]:  # noqa: ANN401
     """One line for every argument or option: its name, its values, its meaning, its default."""
-    join = "=<" if kind == "option" else " <"
     with command.make_context(command.name, [], resilient_parsing=True) as context:
         records = [p.get_help_record(context) for p in command.params if p.param_type_name == kind]
-    return [
-        f"- `{names.replace(' range>', '>').replace(' <', join)}`: {_one_line(words)}\n"
+    lines = [
+        f"- `{names.replace(' range>', '>')}`: {_one_line(words)}\n"
         for names, words in filter(None, records)
     ]
+    if kind == "argument":  # what is required shows in the heading
+        return [line.replace(" (required)", "").replace("RELEASE", "release") for line in lines]
+    return [line.replace(" <", "=<", 1) for line in lines]
 
 
 def _one_line(words: str) -> str:
@@ -276,9 +322,8 @@ def configuration_page() -> str:
         "## The [source] of party.toml\n",
         _code(_indented(source_settings)),
         _after_code(source_settings) + "\n",
-        "A proxy between a party and its curator is taken from `HTTPS_PROXY` and `NO_PROXY`.\n",
         "## policy.toml\n",
-        "What an owner takes part in. Only `[budget]` is required.\n",
+        "Only `[budget]` is required.\n",
         _code(policy.SAMPLE),
         f"A key that is left out: {_defaults(policy.Policy)}; any other: none.\n",
         "## schema.toml\n",
@@ -292,6 +337,7 @@ def configuration_page() -> str:
         ),
         _STUDY,
         "### Settings of methods\n",
+        "; ".join(f"`{each.name}`: {each.summary}" for each in methods().values()) + ".\n",
         _METHODS,
         "".join(
             f"- {method.name} `{key}` ({setting.default}): {setting.meaning}.\n"
@@ -317,7 +363,11 @@ def _term_default(name: str) -> str:
 
 def errors_page() -> str:
     """Every refusal that one service can send another, with what to do."""
-    lines = [f"- **{code.name}** {code.public} *{code.remedy}*\n" for code in ErrorCode]
+    lines, last = [], {code.remedy: code for code in ErrorCode}  # the last code with a remedy
+    for code in ErrorCode:
+        told = last[code.remedy]
+        remedy = code.remedy if code == told else f"As for {told.name}."
+        lines.append(f"- **{code.name}** {code.public} *{remedy}*\n")
     return "\n".join(
         [
             NOTICE,

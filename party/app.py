@@ -1,8 +1,4 @@
-"""A party's node put together from its settings. Nothing is wired elsewhere.
-
-with alone(settings), party_context(settings, source, clock=clock) as context:
-    session_manager(settings, context, stopping=stopping, ...).run(once=False)
-"""
+"""A party's node put together from its settings. Nothing is wired elsewhere."""
 
 from __future__ import annotations
 
@@ -24,9 +20,7 @@ from common.release.prior import Priors
 from common.service.alerts import Hook
 from common.service.metrics import Sample, certificate_gauge, gauge, serving_metrics
 from common.service.process import Clock, alone_in
-from common.service.settings import (
-    asking,
-)
+from common.service.settings import asking
 from common.study.document import Study
 from common.study.script import ScriptRun
 from common.wire.pki.certificates import Role, expiry_warning, fingerprint, subject_of
@@ -43,10 +37,7 @@ from party.owner.dry_run import dry_run
 from party.owner.policy_file import PolicyFile
 from party.releases import Collector
 from party.retention import Retention
-from party.settings import (
-    PartySettings,
-    open_file,
-)
+from party.settings import PartySettings, open_file
 from party.sources.people import PeopleLimit
 from party.sources.settings import OwnersTable
 from party.sources.simulated import SimulatedSource

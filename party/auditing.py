@@ -31,7 +31,7 @@ from common.study.document import Study
 from common.wire import codec
 from common.wording import many
 from party.client.context import PartyContext
-from party.journal import SentMessage
+from party.journal import CURATOR, SentMessage
 from party.role import ChargeBudget, Effect, PartyRole
 
 _REFUSAL = "PartyRefused"  # the node's own word, not an answer of the role
@@ -135,8 +135,8 @@ def audit(
         InputError: nothing of this study was kept.
     """
     journal, digest = context.journal, study.digest
-    record, keys = journal.record(digest), journal.kept_keys(digest)
-    until = journal.kept_until(digest)
+    record, keys = journal.record(digest), journal.retention.keys(digest)
+    until = journal.retention.until(digest)
     if record is None or until is None:
         raise InputError(
             f"study {study.name!r}: nothing was kept for an audit. Set keep_for_audit in the "
@@ -152,27 +152,19 @@ def audit(
         return sources[step]
 
     rows = context.open_source(study)
-    role = PartyRole(
-        study=study,
-        run=context.begin(study),
-        name=context.name,
-        identity=context.identity,
-        data=rows,
-        source_of=source_of,
-        blinder_of=context.blinder_of,
-    )
-    effects, whole = _replay(role, journal.kept_messages(digest))
-    left = [message for message in journal.sent_log() if message.study == digest]
+    role = context.role(study, rows, source_of)
+    effects, whole = _replay(role, journal.inbox.bodies(digest, CURATOR))
+    sent = [message for message in journal.sent_log() if message.study == digest]
     return AuditReport(
         study=digest.hex(),
         name=study.name,
         kept_until=until,
         rows_as_pinned=rows.snapshot.digest == record.data_digest,
         messages=tuple(
-            _compare(effects, [message for message in left if message.kind != _REFUSAL])
+            _compare(effects, [message for message in sent if message.kind != _REFUSAL])
         ),
         charges_agree=_charged(effects) == _paid(context, digest.hex()),
-        received_agree=None if received is None else [e.digest for e in left] == list(received),
+        received_agree=None if received is None else [e.digest for e in sent] == list(received),
         commitments_agree=whole and _opens(role, released) if study.commitments else None,
         in_release=released is not None,
     )
@@ -207,7 +199,7 @@ def _opens(role: PartyRole, released: Commitments | None) -> bool:
 
 
 def _compare(
-    effects: Sequence[Effect], left: Sequence[SentMessage]
+    effects: Sequence[Effect], sent: Sequence[SentMessage]
 ) -> list[tuple[SentMessage, ReplayFinding]]:
     answers = [
         codec.TO_CURATOR.encode(effect.message)
@@ -216,14 +208,14 @@ def _compare(
     ]
     return [
         (message, _finding(message, answer))
-        for message, answer in zip_longest(left, answers[: len(left)])
+        for message, answer in zip_longest(sent, answers[: len(sent)])
     ]
 
 
-def _finding(left: SentMessage, answer: bytes | None) -> ReplayFinding:
-    if answer is not None and hashlib.sha256(answer).hexdigest() == left.digest:
+def _finding(message: SentMessage, answer: bytes | None) -> ReplayFinding:
+    if answer is not None and hashlib.sha256(answer).hexdigest() == message.digest:
         return ReplayFinding.FOLLOWS
-    sealed = answer is not None and left.kind in _SEALED and len(answer) == left.size
+    sealed = answer is not None and message.kind in _SEALED and len(answer) == message.size
     return ReplayFinding.SEALED if sealed else ReplayFinding.DIFFERS
 
 

@@ -41,7 +41,7 @@ from common.study.steps import StepContext
 from common.wire import codec
 from common.wording import Reporter, silent
 from party.client.context import PartyContext
-from party.journal import Journal, JournalState
+from party.journal import CURATOR, Journal, JournalState
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.settings import PartySettings, open_file
@@ -185,7 +185,7 @@ def reasons_against(
         counted = Counted(sums, words=words, lists=lists)
     else:
         return ["we did not take part in this study to its end"]
-    received = records.journal.received_digests(study.digest)
+    received = records.journal.inbox.digests(study.digest, CURATOR)
     published = results[: counted.results]
     if not counted.left:
         published = _published_to_us(records.journal, study, results, privacy)
@@ -236,7 +236,7 @@ def _published_to_us(
 
     What we saw of the rest is the release. Nothing else came in their place: there were no more.
     """
-    if _finished(study, privacy) in journal.received_digests(study.digest):
+    if _finished(study, privacy) in journal.inbox.digests(study.digest, CURATOR):
         return results
     return results[: journal.traffic.results(study.digest)]
 

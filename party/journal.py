@@ -1,24 +1,20 @@
 """A party's durable record of the messages it received and sent: the memory of a crashed node.
 
-Every received message is one transaction: the message, the charge it caused, the exact bytes it is
-answered with. Only then do bytes leave. After a crash the role is rebuilt by giving it the received
-messages again, with the randomness of the same per-step keys, and what was journalled but not
-acknowledged is sent again, byte for byte: nothing is ever drawn, encrypted or charged a second
-time. `common.service.durable` does that, for both services.
+Every received message is one transaction (`party.node`): the message, the charge it caused, the
+exact bytes it is answered with. After a crash those bytes are sent again: nothing is ever drawn,
+encrypted or charged a second time.
 
 When the study ends its keys and messages are wiped, unless the owner keeps them for an audit for a
-while (`party.retention`). What stays is the sent log: for every message
-that left, to whom it went, when, how large it was, and its SHA-256.
+while (`party.retention`). What stays is the sent log: for every message that left, to whom it went,
+when, how large it was, and its SHA-256.
 
 `Notes` are beside it: what the running node last said about each study, for `party status`.
-
-Not here: what messages mean, and when to send them. `party.node` knows.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -26,13 +22,13 @@ from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 from common.privacy.secret import Secret
 from common.service.database import Database
-from common.service.durable import Inbox, Outbox, Received, StepKeys
+from common.service.durable import Inbox, Outbox, StepKeys
 from common.service.traffic import TrafficLog
 from common.study.ids import StudyId, short_id
 from common.wire.frames import NumberedMessage
 from party.retention import Retention
 
-_CURATOR = "curator"  # the one peer of a party
+CURATOR = "curator"  # the one peer of a party
 _TABLES = """
 CREATE TABLE IF NOT EXISTS study (
     study BLOB PRIMARY KEY,
@@ -126,16 +122,12 @@ class Journal:
     def __init__(
         self, database: Database, source: RandomSource, retention: Retention | None = None
     ) -> None:
-        self._file, self._retention = database, retention
+        self._file = database
+        self.retention = retention or Retention(database, None, lambda: 0)
         database.add_tables(_TABLES)
         self.traffic = TrafficLog(database)
-        self._inbox, self._outbox = Inbox(database), Outbox(database)
-        self._keys = StepKeys(database, source)
-
-    @property
-    def private(self) -> bool:
-        """Whether the keys of steps are secrets: false with a seeded source."""
-        return self._keys.private
+        self.inbox, self.outbox = Inbox(database), Outbox(database)
+        self.keys = StepKeys(database, source)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Write all of the block's changes to disk, or none."""
@@ -201,34 +193,14 @@ class Journal:
         """Return the secret key of a step's randomness, which is on disk by then."""
         if self.state(study) is not JournalState.RUNNING:
             raise LocalError("a study that ended has no keys any more")
-        return self._keys.key(study, step)
-
-    def is_duplicate(self, study: StudyId, *, sequence: int, body: bytes) -> bool:
-        """Say whether this message was received before; WireError for a gap or a conflict."""
-        return self._inbox.is_duplicate(study, _CURATOR, sequence=sequence, body=body)
-
-    def newest_released(self, study: StudyId) -> int:
-        """Return the sequence of the newest message that left or may have left; 0 if none did."""
-        return self._outbox.newest(study, _CURATOR)
-
-    def newest_received(self, study: StudyId) -> int:
-        """Return the sequence of the newest message received; 0 before the first."""
-        return self._inbox.newest(study, _CURATOR)
-
-    def received(self, study: StudyId) -> Iterator[Received]:
-        """Yield the messages of a running study, for replay."""
-        return self._inbox.messages(study)
-
-    def received_digests(self, study: StudyId) -> list[bytes]:
-        """List the SHA-256 of every message received, in order; digests outlive the bodies."""
-        return self._inbox.digests(study, _CURATOR)
+        return self.keys.key(study, step)
 
     def add_received(
         self, study: StudyId, *, sequence: int, body: bytes, effects: Sequence[str], at: str
     ) -> None:
         """Remember a message and the names of its effects, in the caller's transaction."""
-        self._inbox.add(
-            study, _CURATOR, sequence=sequence, body=body, effects=effects, at=at,
+        self.inbox.add(
+            study, CURATOR, sequence=sequence, body=body, effects=effects, at=at,
             keep=self.state(study) is JournalState.RUNNING,
         )  # fmt: skip
 
@@ -236,16 +208,12 @@ class Journal:
         self, study: StudyId, body: bytes, *, kind: str, recipient: str, at: str
     ) -> NumberedMessage:
         """Journal bytes that are to leave, in the caller's transaction."""
-        outgoing = self._outbox.add(study, _CURATOR, body)
+        outgoing = self.outbox.add(study, CURATOR, body)
         self._file.write(
             "INSERT INTO departure VALUES (?, ?, ?, ?, ?, ?, NULL)",
             (study, outgoing.sequence, kind, recipient, len(body), at),
         )
         return outgoing
-
-    def outbox(self, study: StudyId) -> Iterator[NumberedMessage]:
-        """Yield what was journalled and is not acknowledged, in order."""
-        return self._outbox.due(study, _CURATOR)
 
     def acknowledge(self, study: StudyId, newest: int, *, at: str) -> None:
         """Note that the curator has this message and all before it; repeating it is harmless.
@@ -253,14 +221,14 @@ class Journal:
         Raises:
             RemoteProtocolError: nothing with that sequence was ever sent.
         """
-        if not 0 <= newest <= self.newest_released(study):
+        if not 0 <= newest <= self.outbox.newest(study, CURATOR):
             raise RemoteProtocolError(
                 f"message {newest}: the curator acknowledged it, and this folder never sent it. If "
                 "the folder was rolled back, give the study up with `parley party decline`"
             )
         over = self.pinned_data(study) is None
         with self._file.transaction(synced=over):  # or the message is sent once more
-            self._outbox.acknowledge(study, _CURATOR, newest, over=over)
+            self.outbox.acknowledge(study, CURATOR, newest, over=over)
             self._file.write(
                 "UPDATE departure SET acknowledged_at = ? "
                 "WHERE study = ? AND sequence <= ? AND acknowledged_at IS NULL",
@@ -278,37 +246,22 @@ class Journal:
                 "UPDATE study SET state = ?, reason = ?, ended_at = ? WHERE study = ?",
                 (state.value, reason, at, study),
             )
-            keys, retention = self._keys.all(study), self._retention
-            if retention is None or not retention.keep(study, keys, at=at):
-                self._inbox.wipe(study)
-            self._keys.wipe(study)
+            if not self.retention.keep(study, self.keys.all(study), at=at):
+                self.inbox.wipe(study)
+            self.keys.wipe(study)
             if state is JournalState.ABORTED:
-                self._outbox.drop(study)
-
-    def kept_until(self, study: StudyId) -> str | None:
-        """Return how long an ended study is kept for an audit; None if it is not."""
-        return None if self._retention is None else self._retention.until(study)
-
-    def kept_keys(self, study: StudyId) -> dict[int, Secret[bytes]]:
-        """Return the keys of an ended study by step, for an audit."""
-        return {} if self._retention is None else self._retention.keys(study)
-
-    def kept_messages(self, study: StudyId) -> list[bytes]:
-        """List the messages of an ended study that is kept for an audit, in order."""
-        return self._inbox.bodies(study, _CURATOR)
+                self.outbox.drop(study)
 
     def wipe_expired(self, *, at: str) -> None:
         """Wipe what was kept for an audit for as long as the owner wanted."""
-        due = [] if self._retention is None else self._retention.due(at=at)
-        for study in due:
+        for study in self.retention.due(at=at):
             self.wipe_kept(study)
 
     def wipe_kept(self, study: StudyId) -> None:
         """Wipe what is kept of an ended study, now."""
-        if self._retention is not None:
-            with self._file.transaction():
-                self._retention.forget(study)
-                self._inbox.wipe(study)
+        with self._file.transaction():
+            self.retention.forget(study)
+            self.inbox.wipe(study)
 
     def leave(self, study: StudyId) -> None:
         """Note that a study that was aborted for us was finished; nothing else changes."""

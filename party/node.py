@@ -3,14 +3,8 @@
 For every message the node asks the role what to do, and writes the message, the charges and the
 answers down in ONE transaction. Only when that is on disk does anything leave. A crash before the
 transaction leaves no trace but the keys of steps, so the same message finds the same randomness; a
-crash after it leaves the answers in the outbox, to be sent unchanged.
-
-After a crash the role is rebuilt by a replay of the journal: see `common.service.durable`.
-
-    node = PartyNode(ticket, ..., send=client.submit)
-    node.resume()                    # sends again what is not acknowledged
-    node.receive(1, body)            # for every message, in order; duplicates are harmless
-    node.acknowledge(1)              # when the curator has it
+crash after it leaves the answers in the outbox, to be sent unchanged. The role is rebuilt by a
+replay of the journal (`common.service.durable`).
 """
 
 from __future__ import annotations
@@ -34,7 +28,7 @@ from common.study.messages import (
 )
 from common.wire import codec
 from common.wire.frames import NumberedMessage
-from party.journal import Journal, JournalState
+from party.journal import CURATOR, Journal, JournalState
 from party.ledger import Caps, Ledger, LedgerCharge
 from party.role import ChargeBudget, Effect, PartyRole, SendToCurator
 
@@ -83,9 +77,9 @@ class PartyNode:
             ticket.name,
             begin=role,
             feed=self._feed,
-            messages=lambda: journal.received(ticket.digest),
+            messages=lambda: journal.inbox.messages(ticket.digest),
             key_of=lambda step: journal.step_key(ticket.digest, step),
-            private=journal.private,
+            private=journal.keys.private,
         )
         journal.begin(
             ticket.digest, name=ticket.name, data_digest=ticket.data_digest, at=self._now()
@@ -98,11 +92,11 @@ class PartyNode:
     @property
     def newest_received(self) -> int:
         """The sequence of the newest journalled message: what to acknowledge."""
-        return self._journal.newest_received(self._ticket.digest)
+        return self._journal.inbox.newest(self._ticket.digest, CURATOR)
 
     def resume(self) -> None:
         """Send again, in order, what the curator has not acknowledged."""
-        for outgoing in self._journal.outbox(self._ticket.digest):
+        for outgoing in self._journal.outbox.due(self._ticket.digest, CURATOR):
             self._send(outgoing)
 
     def acknowledge(self, newest: int) -> None:
@@ -117,7 +111,9 @@ class PartyNode:
             LocalError: the journal could not be written; nothing was charged or sent, and the same
                 message can be received again.
         """
-        if self._journal.is_duplicate(self._ticket.digest, sequence=sequence, body=body):
+        if self._journal.inbox.is_duplicate(
+            self._ticket.digest, CURATOR, sequence=sequence, body=body
+        ):
             return
         message = codec.TO_PARTY.decode(body)
         if message.study != self._ticket.digest:

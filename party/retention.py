@@ -32,16 +32,21 @@ CREATE TABLE IF NOT EXISTS kept (
 
 
 class Retention:
-    """The sealed keys in a party's file. `days` is asked when a study ends; 0 keeps nothing."""
+    """The sealed keys in a party's file. `days` is asked when a study ends; 0 keeps nothing.
 
-    def __init__(self, database: Database, identity: Identity, days: Callable[[], int]) -> None:
+    Without an identity nothing is sealed or opened.
+    """
+
+    def __init__(
+        self, database: Database, identity: Identity | None, days: Callable[[], int]
+    ) -> None:
         self._file, self._identity, self._days = database, identity, days
         database.add_tables(_TABLES)
 
     def keep(self, study: StudyId, keys: Mapping[int, Secret[bytes]], *, at: str) -> bool:
         """Seal the keys of a study, in the caller's transaction; false if nothing is kept."""
         days = min(self._days(), _MOST_DAYS)
-        if not days or not keys:
+        if not days or not keys or self._identity is None:
             return False
         plain = json.dumps({str(step): key.reveal().hex() for step, key in keys.items()}).encode()
         public = self._identity.public
@@ -53,7 +58,7 @@ class Retention:
     def keys(self, study: StudyId) -> dict[int, Secret[bytes]]:
         """Return the keys of a study by step; empty if none are kept."""
         rows = self._file.rows("SELECT sealed FROM kept WHERE study = ?", (study,))
-        if not rows:
+        if not rows or self._identity is None:
             return {}
         public = self._identity.public
         plain = unseal(bytes(rows[0][0]), _route(study), sender=public, recipient=self._identity)

@@ -102,7 +102,7 @@ class PartyRole:
         self._charged = -1  # the newest step that was charged: one that is begun again is not
         self._missing: tuple[str, ...] = ()  # in the newest step that says so
         self._at_fault: set[str] = set()  # the parties that were proved to be at fault
-        self._seen: set[bytes] = set()
+        self._fingerprints: set[bytes] = set()
         self._committing: CommittingParty | None = None  # in a study with commitments
         self._sent: list[bytes] = []  # in the open step, what we commit to, by digest
         self.contributions: list[bytes | None] = []  # our commitments, step by step
@@ -132,12 +132,12 @@ class PartyRole:
         if message.study != self._study.digest:
             raise RemoteProtocolError("the message belongs to another study")
         fingerprint = message_digest(message)
-        if fingerprint in self._seen:
+        if fingerprint in self._fingerprints:
             return []
         state = following(self.state, message, self.side, who="this party")
         effects = self._handle(message)
         self.state = state
-        self._seen.add(fingerprint)
+        self._fingerprints.add(fingerprint)
         return effects
 
     def _handle(self, message: ToParty) -> list[Effect]:

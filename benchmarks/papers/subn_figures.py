@@ -22,7 +22,7 @@ from benchmarks.papers.privbayes_figures import table
 from benchmarks.research_tables import Target
 from benchmarks.subn_data import IN_BITS, ORDERS, RANDOM, Setting, split_rows
 from benchmarks.subn_methods import Method, OneCopy, identities_of, study_of
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.crypto.sums.plan import Aggregation, SumPlan
 from common.methods.designs.nocd import Design, optimal_design, printed_design
 from common.methods.distdiffgen.divisions import SCORES

@@ -54,7 +54,7 @@ class Answer:
     def as_json(self) -> dict[str, object]:
         return {
             "analysis": self.analysis.plain,
-            "estimates": [each.as_json() for each in self.estimates],
+            "estimates": [estimate.as_json() for estimate in self.estimates],
         }
 
 
@@ -68,14 +68,14 @@ def answers(
     """Answer every analysis that the study of a release declared, by its rows and its sums."""
     if not fitted.analyses:
         return ()
-    made = redrawn(fitted, released)
+    replicates = redrawn(fitted, released)
     return tuple(
         Answer(
             analysis,
             tuple(
-                each
+                estimate
                 for statistic in statistics_of(analysis, fitted.schema)
-                for each in answered(fitted, statistic, made, diagnostics, confidence)
+                for estimate in answered(fitted, statistic, replicates, diagnostics, confidence)
             ),
         )
         for analysis in fitted.analyses
@@ -85,7 +85,7 @@ def answers(
 def answered(
     fitted: FittedModel,
     statistic: Statistic,
-    made: Replicates,
+    replicates: Replicates,
     diagnostics: Diagnostics,
     confidence: float = CONFIDENCE,
 ) -> list[Estimate]:
@@ -96,7 +96,7 @@ def answered(
     concerns = diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
     return estimate(
         statistic,
-        made,
+        replicates,
         measured=diagnostics.measured,
         flagged=bool(concerns),
         confidence=confidence,
@@ -131,9 +131,11 @@ def _relation(schema: Schema, one: str, other: str) -> Statistic:
 def is_declared(fitted: FittedModel, statistic: Statistic) -> bool:
     """Return whether analyses name all columns of a statistic together, or all that it rests on."""
     columns = tuple(fitted.schema.position(name) for name in statistic.attributes)
-    sets = [set(own) for analysis in fitted.analyses for own in analysis.sets(fitted.schema)]
+    sets = [
+        set(declared) for analysis in fitted.analyses for declared in analysis.sets(fitted.schema)
+    ]
     parts = combinations(columns, 2) if statistic.pairwise and len(columns) > 1 else (columns,)
-    return all(any(own.issuperset(part) for own in sets) for part in parts)
+    return all(any(declared.issuperset(part) for declared in sets) for part in parts)
 
 
 def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Replicates:
@@ -181,7 +183,7 @@ def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:
 
 
 def _names(analysis: Analysis, schema: Schema) -> Sequence[str]:
-    return [schema.names[a] for own in analysis.sets(schema) for a in own]
+    return [schema.names[a] for columns in analysis.sets(schema) for a in columns]
 
 
 def _again(

@@ -139,7 +139,7 @@ class AttackReport:
     def verdict(self) -> AttackVerdict:
         """The worst of all attacks."""
         order = list(AttackVerdict)
-        return max((each.verdict for each in (*self.attacks, self.face)), key=order.index)
+        return max((attack.verdict for attack in (*self.attacks, self.face)), key=order.index)
 
     def summary(self) -> str:
         """Say what all attacks together found, in one sentence."""
@@ -163,7 +163,7 @@ class AttackReport:
 
     def sentences(self) -> list[str]:
         """Return one sentence for every attack."""
-        lines = [each.words(self.guarantee) for each in (*self.attacks, self.face)]
+        lines = [attack.words(self.guarantee) for attack in (*self.attacks, self.face)]
         if self.comparable:
             return lines
         return [self.control.words(Guarantee(epsilon=None)), *lines]
@@ -182,7 +182,7 @@ class AttackReport:
             "verdict": self.verdict.value,
             "summary": self.summary(),
             "confidence": CONFIDENCE,
-            "attacks": [each.as_json() for each in self.attacks],
+            "attacks": [attack.as_json() for attack in self.attacks],
             "face_privacy": self.face.as_json(),
             "control": self.control.as_json(),
         }
@@ -237,8 +237,8 @@ def attack(
         face=_face(synthetic, sample, guarantee, level),
         control=control,
         epsilon_shown=max(
-            epsilon_at_least(each.members, each.others, delta=guarantee.delta)
-            for each in membership
+            epsilon_at_least(attack.members, attack.others, delta=guarantee.delta)
+            for attack in membership
         ),
     )
 
@@ -371,8 +371,8 @@ def _singling_out(
     statements = unique_in(sample.synthetic, tries=_STATEMENTS, source=source)
     if not statements:
         return ()
-    inside = np.array([each.matches(sample.table) for each in statements])
-    outside = np.array([each.matches(sample.other_table) for each in statements])
+    inside = np.array([statement.matches(sample.table) for statement in statements])
+    outside = np.array([statement.matches(sample.other_table) for statement in statements])
     return (
         Attack(
             name="singling out",

@@ -95,5 +95,7 @@ def epsilon_at_least(members: Rate, others: Rate, *, delta: float) -> float:
         (members.low - delta, others.high),
         (1 - others.high - delta, 1 - members.low),
     ]
-    found = [math.log(above / below) if below else math.inf for above, below in proofs if above > 0]
-    return max([0.0, *found])
+    epsilons = [
+        math.log(above / below) if below else math.inf for above, below in proofs if above > 0
+    ]
+    return max([0.0, *epsilons])

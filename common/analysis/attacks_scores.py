@@ -118,13 +118,13 @@ def unique_in(synthetic: Codes, *, tries: int, source: RandomSource) -> list[Con
     statements = []
     for _ in range(tries):
         row, order = below(synthetic.rows, source), permutation(synthetic.width, source)
-        left = np.arange(synthetic.rows)
+        alike = np.arange(synthetic.rows)
         for length, position in enumerate(order, start=1):
             column = synthetic.columns[position]
-            left = left[column[left] == column[row]]
-            if len(left) == 1:
+            alike = alike[column[alike] == column[row]]
+            if len(alike) == 1:
                 positions = tuple(order[:length])
-                values = tuple(int(synthetic.columns[each][row]) for each in positions)
+                values = tuple(int(synthetic.columns[place][row]) for place in positions)
                 statements.append(Conjunction(positions, values))
                 break
     return statements

@@ -103,7 +103,7 @@ def misfit_of(direct: DirectIntervals, statistic: Statistic) -> float:
     It is infinite if a pair of the statistic was not published, or if the replicates do not repeat
     the model's fit: then the model is no witness.
     """
-    if not direct.made.refitted or any(t.noise is None for t in direct.tables_for(statistic)):
+    if not direct.replicates.refitted or any(t.noise is None for t in direct.tables_for(statistic)):
         return math.inf
     varied = [place for place, size in enumerate(direct.schema.sizes) if size > 1]
     pairs = [p for p in combinations(varied, 2) if any(t.usable(p) for t in direct.measured)]

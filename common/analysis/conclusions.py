@@ -50,15 +50,15 @@ class Conclusions:
             )
         if self.uncounted:
             yield f"  only in groups: {_named(self.uncounted)}"
-        useful = [each for each in self.pairs if each.within <= WELL]
-        coarse = [each for each in self.pairs if each.within > WELL]
+        useful = [pair for pair in self.pairs if pair.within <= WELL]
+        coarse = [pair for pair in self.pairs if pair.within > WELL]
         every = len(self.pairs) + len(self.unmeasured)
-        for words, found in (("told well", useful), ("told roughly", coarse)):
-            if found:
-                names = _named([f"{each.name} (+-{each.within:.2f})" for each in found])
+        for words, pairs in (("told well", useful), ("told roughly", coarse)):
+            if pairs:
+                names = _named([f"{pair.name} (+-{pair.within:.2f})" for pair in pairs])
                 yield (
-                    f"Two columns, {words}: {len(found):,} of {many(every, 'pair')}; a correlation "
-                    f"within +-{_typical(found):.2f}, typically"
+                    f"Two columns, {words}: {len(pairs):,} of {many(every, 'pair')}; a correlation "
+                    f"within +-{_typical(pairs):.2f}, typically"
                 )
                 yield f"  {names}"
         if self.unmeasured:
@@ -71,14 +71,16 @@ class Conclusions:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "columns": [{"attribute": each.name, "within": each.within} for each in self.columns],
-            "pairs": [{"attributes": each.name, "within": each.within} for each in self.pairs],
+            "columns": [
+                {"attribute": column.name, "within": column.within} for column in self.columns
+            ],
+            "pairs": [{"attributes": pair.name, "within": pair.within} for pair in self.pairs],
             "not_measured": list(self.unmeasured),
         }
 
 
-def _typical(found: Sequence[Precision]) -> float:
-    return median(each.within for each in found)
+def _typical(precisions: Sequence[Precision]) -> float:
+    return median(precision.within for precision in precisions)
 
 
 def _named(names: Sequence[str]) -> str:
@@ -98,20 +100,20 @@ def conclude(
             Precision(error.named(names), min(1.0, _REACH * error.deviation / fitted.rows))
             for error in fitted.column_errors
         ),
-        key=lambda each: each.within,
+        key=lambda precision: precision.within,
     )
     direct = DirectIntervals(diagnostics.measured, Replicates(fitted.schema, rows, rows, ()))
     known, unmeasured = list[Precision](), list[str]()
     for pair in combinations(range(len(names)), 2):
         name = " and ".join(names[a] for a in pair)
-        if any(each.usable(pair) for each in diagnostics.measured):
+        if any(table.usable(pair) for table in diagnostics.measured):
             known.append(Precision(name, min(1.0, direct.table(pair).reach())))
         else:
             unmeasured.append(name)
-    counted = {each.name for each in columns}
+    counted = {column.name for column in columns}
     return Conclusions(
         columns=tuple(columns),
         uncounted=tuple(name for name in names if name not in counted),
-        pairs=tuple(sorted(known, key=lambda each: each.within)),
+        pairs=tuple(sorted(known, key=lambda precision: precision.within)),
         unmeasured=tuple(unmeasured),
     )

@@ -81,10 +81,10 @@ class Diagnostics:
     def pairs(self) -> Mapping[Pair, PairFacts]:
         """Every pair of attributes, by position."""
         holders: dict[Pair, list[MeasuredTable]] = {}
-        for each in self.measured:
-            for pair in combinations(sorted(set(each.attributes)), 2):
-                if each.tells(pair):
-                    holders.setdefault(pair, []).append(each)
+        for table in self.measured:
+            for pair in combinations(sorted(set(table.attributes)), 2):
+                if table.tells(pair):
+                    holders.setdefault(pair, []).append(table)
         return {
             pair: self._facts(pair, holders.get(pair, ()))
             for pair in combinations(range(len(self.names)), 2)
@@ -92,15 +92,15 @@ class Diagnostics:
 
     def _facts(self, pair: Pair, tables: Sequence[MeasuredTable]) -> PairFacts:
         names = (self.names[pair[0]], self.names[pair[1]])
-        fine = [each for each in tables if each.fine(pair)]
+        fine = [table for table in tables if table.fine(pair)]
         if not tables:
             return PairFacts(names, PairVerdict.ABSENT, "never counted together")
-        best = min(fine or tables, key=lambda each: each.moved(pair))
+        best = min(fine or tables, key=lambda table: table.moved(pair))
         moved = best.moved(pair)
         words = f"noise moves {moved:.1%} of the rows of its table"
         if not fine:
             return PairFacts(names, PairVerdict.CARE, f"counted in few groups only; {words}")
-        if not all(each.follows(pair) for each in tables):
+        if not all(table.follows(pair) for table in tables):
             return PairFacts(names, PairVerdict.CARE, f"the rows do not follow its table; {words}")
         if pair not in self.related:
             unseen = "the rows show no relation, and noise may hide a weak one"
@@ -110,7 +110,7 @@ class Diagnostics:
     @property
     def direct(self) -> bool:
         """Whether intervals cover what the published tables say, and not only the model."""
-        return any(each.usable(each.attributes) for each in self.measured)
+        return any(table.usable(table.attributes) for table in self.measured)
 
     def listed(self, verdict: PairVerdict) -> list[PairFacts]:
         return [facts for facts in self.pairs.values() if facts.verdict is verdict]
@@ -121,8 +121,8 @@ class Diagnostics:
         return len(
             {
                 triple
-                for each in self.measured
-                for triple in combinations(sorted(set(each.attributes)), 3)
+                for table in self.measured
+                for triple in combinations(sorted(set(table.attributes)), 3)
             }
         )
 
@@ -137,18 +137,18 @@ class Diagnostics:
         known, an interval rests on the model alone, and so every pair that is not safe is a reason.
         A linear regression rests on pairs only, and is `pairwise`.
         """
-        asked = sorted(self.names.index(name) for name in set(attributes))
+        positions = sorted(self.names.index(name) for name in set(attributes))
         trusted = (PairVerdict.SAFE, PairVerdict.CARE) if self.direct else (PairVerdict.SAFE,)
-        found = [
+        reasons = [
             f"{' and '.join(facts.names)}: {facts.verdict} ({facts.reason})"
-            for facts in (self.pairs[pair] for pair in combinations(asked, 2))
+            for facts in (self.pairs[pair] for pair in combinations(positions, 2))
             if facts.verdict not in trusted
         ]
-        together = any(set(asked) <= set(each.attributes) for each in self.measured)
-        if len(asked) > 2 and not pairwise and not together:
-            names = ", ".join(self.names[a] for a in asked)
-            found.append(f"{names}: never counted together, only fewer of them at a time")
-        return found
+        together = any(set(positions) <= set(table.attributes) for table in self.measured)
+        if len(positions) > 2 and not pairwise and not together:
+            names = ", ".join(self.names[a] for a in positions)
+            reasons.append(f"{names}: never counted together, only fewer of them at a time")
+        return reasons
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -159,14 +159,14 @@ class Diagnostics:
             "triples": {"counted_together": self.triples, "all": self.all_triples},
             "sums": [
                 {
-                    "step": each.name,
-                    "attributes": [self.names[a] for a in each.attributes],
-                    "cells": each.cells,
-                    "noise_deviation": each.deviation,
-                    "residual_spread": each.spread,
-                    "follows": each.follows(),
+                    "step": table.name,
+                    "attributes": [self.names[a] for a in table.attributes],
+                    "cells": table.cells,
+                    "noise_deviation": table.deviation,
+                    "residual_spread": table.spread,
+                    "follows": table.follows(),
                 }
-                for each in self.measured
+                for table in self.measured
             ],
         }
 
@@ -192,7 +192,7 @@ def related_pairs(codes: Codes) -> frozenset[tuple[int, int]]:
         return frozenset()
     rows = RowsInMemory(codes)
     margins = rows.count([(a,) for a in range(codes.width)])
-    groups = tuple(even_groups(own, codes.rows, groups=GROUPS) for own in margins)
+    groups = tuple(even_groups(margin, codes.rows, groups=GROUPS) for margin in margins)
     coarse = GroupedTables(pairs, groups)
     in_groups = split_tables(coarse.tables, coarse.answer(rows))
     return frozenset(

@@ -90,7 +90,7 @@ class KnownTable:
         1.5 / q of what is possible: as much as they hide of a normal pair's correlation of up to
         0.7. One group hides all.
         """
-        few = [own.max() + 1 for own in self.groups if len(own) > own.max() + 1]
+        few = [group_of.max() + 1 for group_of in self.groups if len(group_of) > group_of.max() + 1]
         return min(1.0, HIDDEN / int(min(few))) if few else 0.0
 
     def hides_along(self, sign: float) -> float:
@@ -99,7 +99,7 @@ class KnownTable:
         Groups in even numbers of rows hide at most r^(q / 3) of the order of a pair of normal
         copula, r being the rank correlation of the groups, also of lognormal columns.
         """
-        least = min(int(own.max()) + 1 for own in self.groups)
+        least = min(int(group_of.max()) + 1 for group_of in self.groups)
         ranks = np.multiply.outer(*(scores(_margin(self.table, axis).ravel()) for axis in (0, 1)))
         order = sign * float((ranks * self.table).sum() / max(float(self.table.sum()), 1e-12))
         return max(self.hides, min(1.0, max(0.0, order)) ** (least / 3)) if self.hides else 0.0
@@ -114,7 +114,7 @@ class KnownTable:
 
     def reach(self) -> float:
         """Return about how far noise and groups move a correlation, to compare tables."""
-        few = [int(own.max()) + 1 for own in self.groups]
+        few = [int(group_of.max()) + 1 for group_of in self.groups]
         noise = 0.0 if self.noise is None else self.noise.deviation * math.sqrt(self.noise.cells)
         rows = 1 if self.noise is None else self.noise.rows
         return 2 * noise / rows + 1.8 * self.hides / min(few)
@@ -150,72 +150,74 @@ class DirectIntervals:
     """Computes direct intervals of a release."""
 
     measured: tuple[MeasuredTable, ...]  # compared with the released rows
-    made: Replicates
+    replicates: Replicates
 
     @property
     def schema(self) -> Schema:
-        return self.made.schema
+        return self.replicates.schema
 
     @cached_property
     def _tables(self) -> dict[tuple[int, ...], KnownTable]:
         return {}
 
-    def table(self, asked: tuple[int, ...]) -> KnownTable:
+    def table(self, columns: tuple[int, ...]) -> KnownTable:
         """Return what is known of some columns: by the published table with the least noise."""
-        if asked not in self._tables:
-            tables = [each for each in self.measured if each.usable(asked)]
-            known = [self._known(asked, each) for each in tables]
-            self._tables[asked] = min(known, key=KnownTable.reach, default=self._unknown(asked))
-        return self._tables[asked]
+        if columns not in self._tables:
+            tables = [table for table in self.measured if table.usable(columns)]
+            known = [self._known(columns, table) for table in tables]
+            self._tables[columns] = min(known, key=KnownTable.reach, default=self._unknown(columns))
+        return self._tables[columns]
 
     def tables_for(self, statistic: Statistic) -> list[KnownTable]:
         """Return the table of all columns of a statistic, or the tables of its pairs."""
         places = tuple(sorted(self.schema.position(name) for name in statistic.attributes))
         tables = [self.table(pair) for pair in combinations(places, 2)]
         if len(places) > 2 and not statistic.pairwise:
-            joint, least_clear = self.table(places), max(each.reach() for each in tables)
+            joint, least_clear = self.table(places), max(table.reach() for table in tables)
             if joint.noise is not None and joint.reach() <= _AS_CLEAR * least_clear:
                 return [joint]
         return tables
 
-    def _unknown(self, asked: tuple[int, ...]) -> KnownTable:
-        whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in asked)
-        return KnownTable(asked, whole, np.ones((1,) * len(asked)))
+    def _unknown(self, columns: tuple[int, ...]) -> KnownTable:
+        whole = tuple(np.zeros(self.schema.sizes[a], np.intp) for a in columns)
+        return KnownTable(columns, whole, np.ones((1,) * len(columns)))
 
-    def _known(self, asked: tuple[int, ...], best: MeasuredTable) -> KnownTable:
-        own = [np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in asked]
-        groups = {a: values.tolist() for a, values in zip(asked, own, strict=True)}
-        (counts,) = count(self.made.released, [asked], groups=groups)
-        drawn = counts / self.made.released.rows
+    def _known(self, columns: tuple[int, ...], best: MeasuredTable) -> KnownTable:
+        fine_groups = [
+            np.asarray(best.groups.get(a, range(self.schema.sizes[a])), np.intp) for a in columns
+        ]
+        groups = {a: values.tolist() for a, values in zip(columns, fine_groups, strict=True)}
+        (counts,) = count(self.replicates.released, [columns], groups=groups)
+        drawn = counts / self.replicates.released.rows
         assert best.residuals is not None  # noqa: S101  (a usable table has them)
-        off = _of_set(best, asked, best.residuals) / best.rows
+        off = _of_set(best, columns, best.residuals) / best.rows
         joined = _joined_groups(best, drawn)
-        groupings = tuple(few[fine] for few, fine in zip(joined, own, strict=True))
+        groupings = tuple(few[fine] for few, fine in zip(joined, fine_groups, strict=True))
         table, off = _joined(drawn + off, joined), _joined(off, joined)
-        return KnownTable(asked, groupings, table, best, joined, off)
+        return KnownTable(columns, groupings, table, best, joined, off)
 
     def of(self, statistic: Statistic) -> dict[Key, Direct]:
         """Compute the direct estimates of a statistic of several columns, each with its range."""
         tables = self.tables_for(statistic)
-        base = _thinned(self.made.reference)
-        rows = weighted(base, tables, [each.table for each in tables])
-        centres = statistic.of(coded(self.made, rows, "1"))
+        base = _thinned(self.replicates.reference)
+        rows = weighted(base, tables, [known.table for known in tables])
+        centres = statistic.of(coded(self.replicates, rows, "1"))
         again = []
-        for number, replicate in enumerate(self.made.tables, start=1):
+        for number, replicate in enumerate(self.replicates.tables, start=1):
             source = SeededRandomSource(f"direct/{number}")
-            drawn = weighted(_thinned(replicate), tables, [each.again(source) for each in tables])
-            again.append(statistic.of(coded(self.made, drawn, str(number))))
+            drawn = weighted(_thinned(replicate), tables, [known.again(source) for known in tables])
+            again.append(statistic.of(coded(self.replicates, drawn, str(number))))
         low, high = self._hidden(statistic, rows, tables, centres)
         ends = self._ends(statistic, tables)
-        found = {}
+        estimates = {}
         for key, centre in centres.items():
-            values = np.array([own.get(key, np.nan) for own in again])
+            values = np.array([redrawn.get(key, np.nan) for redrawn in again])
             values = values[np.isfinite(values)]
             if math.isfinite(centre) and len(values) > 1:
                 spread = float(values.std(ddof=1)) * math.sqrt(1 + 1 / len(values))
                 reach = centre - low[key], centre + high[key]
-                found[key] = Direct(centre, spread, *reach, ends.get(key, _NO_ENDS))
-        return found
+                estimates[key] = Direct(centre, spread, *reach, ends.get(key, _NO_ENDS))
+        return estimates
 
     def _ends(
         self, statistic: Statistic, tables: Sequence[KnownTable]
@@ -228,17 +230,17 @@ class DirectIntervals:
             return {}
         unknown = self._unknown(tables[0].attributes)
         values = [
-            statistic.of(coded(self.made, arrangement, "1"))
-            for rows in (self.made.reference, *self.made.tables[:_ENDS_OF])
+            statistic.of(coded(self.replicates, arrangement, "1"))
+            for rows in (self.replicates.reference, *self.replicates.tables[:_ENDS_OF])
             for _, arrangement in self._arrangements(_thinned(rows), unknown, alone=True)
         ]
-        found = {}
-        for key in {key for each in values for key in each}:
-            numbers = np.array([each.get(key, np.nan) for each in values])
+        extremes = {}
+        for key in {key for by_key in values for key in by_key}:
+            numbers = np.array([by_key.get(key, np.nan) for by_key in values])
             numbers = numbers[np.isfinite(numbers)]
             if numbers.size:
-                found[key] = float(numbers.min()), float(numbers.max())
-        return found
+                extremes[key] = float(numbers.min()), float(numbers.max())
+        return extremes
 
     def _hidden(
         self,
@@ -250,12 +252,12 @@ class DirectIntervals:
         """Return how far arrangements go below and above the centre; pairs add up."""
         low, high = dict.fromkeys(centres, 0.0), dict.fromkeys(centres, 0.0)
         alone = len(statistic.attributes) == 2
-        for own in (pair for each in tables for pair in each.pairs()):
-            if not own.hides:
+        for pair_table in (pair for table in tables for pair in table.pairs()):
+            if not pair_table.hides:
                 continue
             values = [
-                (part, statistic.of(coded(self.made, arrangement, "1")))
-                for part, arrangement in self._arrangements(rows, own, alone=alone)
+                (part, statistic.of(coded(self.replicates, arrangement, "1")))
+                for part, arrangement in self._arrangements(rows, pair_table, alone=alone)
             ]
             for key, centre in centres.items():
                 numbers = np.array([part * (of.get(key, np.nan) - centre) for part, of in values])
@@ -265,7 +267,7 @@ class DirectIntervals:
         return low, high
 
     def _arrangements(
-        self, rows: Codes, own: KnownTable, *, alone: bool
+        self, rows: Codes, pair: KnownTable, *, alone: bool
     ) -> Iterator[tuple[float, Codes]]:
         """Yield the rows with a pair as much in order, and as much against it, as can be.
 
@@ -274,13 +276,13 @@ class DirectIntervals:
         A column without an order has one for each of its values, which comes last. With three
         columns or more, two columns without an order are not both arranged by every value.
         """
-        first, second = (list(_orders(self.schema.attributes[a])) for a in own.attributes)
-        in_order = all(self.schema.attributes[a].ordered for a in own.attributes)
+        first, second = (list(_orders(self.schema.attributes[a])) for a in pair.attributes)
+        in_order = all(self.schema.attributes[a].ordered for a in pair.attributes)
         for one, other in product(range(len(first)), range(len(second))):
             if alone or one == 0 or other == 0:
                 for sign in (1.0, -1.0):
-                    part = own.hides_along(sign) if in_order and one == other == 0 else own.hides
-                    yield part, arranged(rows, own, (first[one], sign * second[other]))
+                    part = pair.hides_along(sign) if in_order and one == other == 0 else pair.hides
+                    yield part, arranged(rows, pair, (first[one], sign * second[other]))
 
 
 def weighted(base: Codes, tables: Sequence[KnownTable], targets: Sequence[Numbers]) -> Codes:
@@ -291,15 +293,17 @@ def weighted(base: Codes, tables: Sequence[KnownTable], targets: Sequence[Number
     """
     rows = concatenate([base, shuffled(base)])
     weights = np.repeat([1.0, _APART], base.rows)
-    cells, wanted = [], []
-    for own, target in zip(tables, targets, strict=True):
-        places = [few[rows.columns[a]] for a, few in zip(own.attributes, own.groups, strict=True)]
+    cells, goals = [], []
+    for known, target in zip(tables, targets, strict=True):
+        places = [
+            few[rows.columns[a]] for a, few in zip(known.attributes, known.groups, strict=True)
+        ]
         cell = np.ravel_multi_index(places, target.shape)
         now = np.bincount(cell[: base.rows], minlength=target.size).reshape(target.shape)
         cells.append(cell)
-        wanted.append(possible(target, now / base.rows).ravel())
+        goals.append(possible(target, now / base.rows).ravel())
     for _ in range(_RAKED if len(tables) > 1 else 1):
-        for cell, goal in zip(cells, wanted, strict=True):
+        for cell, goal in zip(cells, goals, strict=True):
             sums = np.bincount(cell, weights, minlength=goal.size)
             weights = weights * (goal / np.where(sums > 0, sums, 1.0))[cell]
     ladder = np.cumsum(weights)
@@ -335,7 +339,7 @@ def scores(shares: Numbers) -> Numbers:
     return np.asarray(ranks / max(math.sqrt(float(shares @ ranks**2)), 1e-12), np.float64)
 
 
-def arranged(rows: Codes, own: KnownTable, orders: tuple[Numbers, Numbers]) -> Codes:
+def arranged(rows: Codes, pair: KnownTable, orders: tuple[Numbers, Numbers]) -> Codes:
     """Return the rows with two columns in one order, as far as the cells of their table allow.
 
     Among the rows of a group of the first column, its values are dealt out in the order of the
@@ -343,8 +347,8 @@ def arranged(rows: Codes, own: KnownTable, orders: tuple[Numbers, Numbers]) -> C
     """
     columns = list(rows.columns)
     for this, that in ((0, 1), (1, 0)):
-        a, b = own.attributes[this], own.attributes[that]
-        group = own.groups[this][columns[a]]
+        a, b = pair.attributes[this], pair.attributes[that]
+        group = pair.groups[this][columns[a]]
         to = np.lexsort((orders[that][columns[b]], group))
         values = np.lexsort((orders[this][columns[a]], group))
         dealt = np.empty_like(columns[a])
@@ -374,12 +378,16 @@ def _joined_groups(best: MeasuredTable, drawn: Numbers) -> tuple[Places, ...]:
     of their noise. Two groups are the fewest.
     """
     margins = [_margin(drawn, axis).ravel() * best.rows for axis in range(drawn.ndim)]
-    counts = [np.rint(own).astype(np.int64) for own in margins]
+    counts = [np.rint(margin).astype(np.int64) for margin in margins]
     variance = best.deviation**2 * best.cells / drawn.size
     for most in range(min(max(drawn.shape), _MOST_GROUPS), 1, -1):
-        groups = [np.array(even_groups(own, best.rows, groups=most), np.intp) for own in counts]
-        noise = np.sqrt(variance * _outer([np.bincount(own) for own in groups]))
-        weights = [np.bincount(own, each) for own, each in zip(groups, margins, strict=True)]
+        groups = [
+            np.array(even_groups(column, best.rows, groups=most), np.intp) for column in counts
+        ]
+        noise = np.sqrt(variance * _outer([np.bincount(group_of) for group_of in groups]))
+        weights = [
+            np.bincount(group_of, margin) for group_of, margin in zip(groups, margins, strict=True)
+        ]
         rows = _outer(weights) / best.rows ** (drawn.ndim - 1)
         if most == 2 or np.mean(rows >= noise) >= _STANDING_OUT:
             break
@@ -390,13 +398,13 @@ def _outer(vectors: Sequence[NDArray[Any]]) -> Numbers:
     return np.asarray(reduce(np.multiply.outer, vectors), np.float64)
 
 
-def _of_set(table: MeasuredTable, asked: tuple[int, ...], numbers: Numbers) -> Numbers:
+def _of_set(table: MeasuredTable, columns: tuple[int, ...], numbers: Numbers) -> Numbers:
     """Return the numbers of a table, or what it tells, by some columns' groups, without margins.
 
     The rows have the margins already, of all that was measured. How often two halves agree is one
     number, and makes the four cells of their table.
     """
-    axes = [table.attributes.index(a) for a in asked]
+    axes = [table.attributes.index(a) for a in columns]
     if numbers.size == 1:
         return float(numbers[0]) * np.array([[1.0, -1.0], [-1.0, 1.0]])
     shaped = np.asarray(numbers, np.float64).reshape(table.shape)
@@ -415,7 +423,7 @@ def _centred(table: Numbers) -> Numbers:
 
 
 def _joined(table: Numbers, groups: Sequence[Places]) -> Numbers:
-    sizes = [int(own.max()) + 1 for own in groups]
+    sizes = [int(group_of.max()) + 1 for group_of in groups]
     cells = np.ravel_multi_index(np.ix_(*groups), sizes)
     sums = np.bincount(cells.ravel(), table.ravel(), minlength=math.prod(sizes))
     return np.asarray(sums.reshape(sizes), np.float64)

@@ -7,17 +7,17 @@ sampling of synthetic rows. Neither can see what the model leaves out.
 
 With B replicates of spread s the interval is
 
-    corrected +- t(B - 1) * sqrt((s / kept)^2 (1 + 1 / B) + (corrected - released)^2)
+    corrected +- t(B - 1) * sqrt((s / part)^2 (1 + 1 / B) + (corrected - released)^2)
 
 A method that fits a model to noisy counts weakens relations. The bias is then a part of the
 relation and not an amount: the released model, whose relations are weak already, shows less bias
 than there was. So where a statistic rests on a relation that is clear in the released model,
 
-    kept = (mean of replicates - apart) / (released model - apart)
-    corrected = apart + (released - apart) / kept
+    part = (mean of replicates - apart) / (released model - apart)
+    corrected = apart + (released - apart) / part
 
 with `apart` the value for independent columns: that of the model's rows with each column shuffled.
-Elsewhere kept = 1 and corrected = released - bias. The 1 / B is for the bias, which is a mean of B
+Elsewhere part = 1 and corrected = released - bias. The 1 / B is for the bias, which is a mean of B
 values. The correction is also in the width, as it is never known well. A correction that is no
 larger than its own standard error is not made.
 
@@ -104,7 +104,7 @@ def estimate(
     )
     apart: Values = {}
     if len(statistic.attributes) > 1:
-        if any(each.usable(each.attributes) for each in measured):
+        if any(table.usable(table.attributes) for table in measured):
             intervals = DirectIntervals(tuple(measured), replicates)
             direct, misfit = intervals.of(statistic), misfit_of(intervals, statistic)
         apart = statistic.of(coded(replicates, shuffled(replicates.reference), "1"))
@@ -132,7 +132,7 @@ def _one(
     flagged: bool,
 ) -> Estimate:
     """Return the estimate by the model and its replicates."""
-    values = np.array([each.get(key, np.nan) for each in others])
+    values = np.array([replicate.get(key, np.nan) for replicate in others])
     valid = values[np.isfinite(values)]
     value = released[key]
     if not math.isfinite(value) or len(valid) < _LEAST_VALID * len(values):
@@ -176,7 +176,7 @@ def _both(
         )
         value, error, low, high = both.estimate, both.deviation, both.low, both.high
         bounds = max(bounds[0], direct.ends[0]), min(bounds[1], direct.ends[1])
-    value, low, high = (min(max(each, bounds[0]), bounds[1]) for each in (value, low, high))
+    value, low, high = (min(max(number, bounds[0]), bounds[1]) for number in (value, low, high))
     return replace(model, estimate=value, standard_error=error, low=low, high=high)
 
 
@@ -187,9 +187,9 @@ def _corrected(
 
     The value in the released model (`centre`) or for independent columns (`apart`) may be NaN.
     """
-    corrected, kept = _without_bias(value, centre, apart, replicated)
+    corrected, part = _without_bias(value, centre, apart, replicated)
     spread = float(replicated.std(ddof=1))
-    noise = spread / kept * math.sqrt(1 + 1 / len(replicated))
+    noise = spread / part * math.sqrt(1 + 1 / len(replicated))
     return corrected, math.hypot(noise, corrected - value)
 
 
@@ -200,10 +200,10 @@ def _without_bias(
     mean, spread = float(replicated.mean()), float(replicated.std(ddof=1))
     unsure = spread / math.sqrt(len(replicated))  # of the mean
     if abs(centre - apart) > _CLEAR * spread and (mean - apart) / (centre - apart) < 1:
-        kept = max((mean - apart) / (centre - apart), _LEAST_KEPT)
-        # The error of kept is unsure / |centre - apart|; that of 1 / kept, 1 / kept^2 as much.
-        if 1 / kept - 1 > unsure / abs(centre - apart) / kept**2:
-            return apart + (value - apart) / kept, kept
+        part = max((mean - apart) / (centre - apart), _LEAST_KEPT)
+        # The error of part is unsure / |centre - apart|; that of 1 / part, 1 / part^2 as much.
+        if 1 / part - 1 > unsure / abs(centre - apart) / part**2:
+            return apart + (value - apart) / part, part
         return value, 1.0
     bias = mean - centre if math.isfinite(centre) else 0.0
     return value - (bias if abs(bias) > unsure else 0.0), 1.0
@@ -264,13 +264,13 @@ def pool(
     if tables < 2 or not np.isfinite(values).all():
         raise InputError("pool: give the estimates of at least two tables, each a finite number")
     between = float(values.var(ddof=1)) * (1 + 1 / tables)
-    own = [0.0] * tables if variances is None else list(variances)
-    if len(own) != tables or not all(math.isfinite(v) and v >= 0 for v in own):
+    ordinary = [0.0] * tables if variances is None else list(variances)
+    if len(ordinary) != tables or not all(math.isfinite(v) and v >= 0 for v in ordinary):
         raise InputError(f"pool: give one variance, 0 or more, for each of the {tables} tables")
-    within = float(np.mean(own))
+    within = float(np.mean(ordinary))
     variance = max(between - within, within)
-    kept = (between - within) / between if between > within else 1.0
-    freedom = max((tables - 1) * (kept**2 if variance > within else 1.0), 1.0)
+    excess = (between - within) / between if between > within else 1.0
+    freedom = max((tables - 1) * (excess**2 if variance > within else 1.0), 1.0)
     error, centre = math.sqrt(variance), float(values.mean())
     if model is not None:
         apart = math.nan if independent is None else independent

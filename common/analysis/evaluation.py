@@ -259,9 +259,9 @@ def _shares(codes: Codes) -> tuple[NDArray[np.float64], ...]:
     return tuple(table / codes.rows for table in count(codes, [[a] for a in range(codes.width)]))
 
 
-def _targets(schema: Schema, wanted: Sequence[str] | None) -> list[str]:
-    if wanted is not None:
-        return [schema.names[schema.position(name)] for name in wanted]
+def _targets(schema: Schema, names: Sequence[str] | None) -> list[str]:
+    if names is not None:
+        return [schema.names[schema.position(name)] for name in names]
     if len(schema.names) < 2:
         return []
     by_size = sorted(zip(schema.sizes, schema.names, strict=True), key=lambda pair: pair[0])
@@ -350,7 +350,7 @@ def compare_numbers(
     real: AnyTable, synthetic: AnyTable, schema: Schema
 ) -> tuple[NumberComparison, ...]:
     """Compare every column of numbers that has some in both tables."""
-    found = []
+    comparisons = []
     for attribute in schema.attributes:
         bins = attribute.domain
         if not isinstance(bins, Binning) or attribute.kind not in ("integer", "real"):
@@ -359,8 +359,10 @@ def compare_numbers(
         if len(ours) and len(theirs):
             places, _ = bins.assign(ours.astype(np.int64) if bins.whole else ours)
             evenly = float(bins.centre(places).mean())
-            found.append(NumberComparison(attribute.name, _summary(ours), _summary(theirs), evenly))
-    return tuple(found)
+            comparisons.append(
+                NumberComparison(attribute.name, _summary(ours), _summary(theirs), evenly)
+            )
+    return tuple(comparisons)
 
 
 def far_off(compared: Sequence[NumberComparison]) -> list[NumberComparison]:

@@ -176,7 +176,7 @@ class LinkedAnswers:
         """Return estimates of first events whose intervals have all that published tables allow."""
         none = self.released.take(np.flatnonzero(self.released.numbers == 0))
         least, greatest = map(intervals.of, first.bounds(statistic, none, self._share))
-        deviations = quantile(len(intervals.made.tables) - 1, confidence=confidence)
+        deviations = quantile(len(intervals.replicates.tables) - 1, confidence=confidence)
 
         def widened(model: Estimate) -> Estimate:
             key = model.statistic, model.group

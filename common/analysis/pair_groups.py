@@ -51,22 +51,22 @@ _BY_WIDTH = {
 }
 
 
-def pair_groups(found: Diagnostics, concluded: Conclusions | None) -> list[PairGroup]:
+def pair_groups(diagnostics: Diagnostics, concluded: Conclusions | None) -> list[PairGroup]:
     """Return the three groups; empty ones, too."""
     if concluded is None:
-        of = {pair: facts.verdict.value for pair, facts in found.pairs.items()}
+        of = {pair: facts.verdict.value for pair, facts in diagnostics.pairs.items()}
         meanings, within = {str(key): words for key, words in _BY_VERDICT.items()}, {}
     else:
-        known = {each.name: each.within for each in concluded.pairs}
-        names = {pair: " and ".join(facts.names) for pair, facts in found.pairs.items()}
+        known = {precision.name: precision.within for precision in concluded.pairs}
+        names = {pair: " and ".join(facts.names) for pair, facts in diagnostics.pairs.items()}
         within = {pair: known[name] for pair, name in names.items() if name in known}
-        meanings, of = _BY_WIDTH, dict.fromkeys(found.pairs, "not measured")
+        meanings, of = _BY_WIDTH, dict.fromkeys(diagnostics.pairs, "not measured")
         of |= {p: "told well" if wide <= WELL else "told roughly" for p, wide in within.items()}
     return [
         PairGroup(
             name,
             meaning,
-            {pair: facts for pair, facts in found.pairs.items() if of[pair] == name},
+            {pair: facts for pair, facts in diagnostics.pairs.items() if of[pair] == name},
             {pair: wide for pair, wide in within.items() if of[pair] == name},
         )
         for name, meaning in meanings.items()

@@ -71,9 +71,9 @@ class Replicates:
     refitted: bool = True  # whether each table is of a model that was fitted again
 
 
-def coded(made: Replicates, codes: Codes, seed: str) -> CodedTable:
+def coded(replicates: Replicates, codes: Codes, seed: str) -> CodedTable:
     """Return rows with their values, numbers in bins as the release has them."""
-    return CodedTable(made.schema, codes, seed, made.inside)
+    return CodedTable(replicates.schema, codes, seed, replicates.inside)
 
 
 def shuffled(codes: Codes) -> Codes:
@@ -100,7 +100,7 @@ class Replicator:
     cache: Path | None = None  # the folder to keep them in; None keeps nothing
     # how many to work in, at most
     processes: int = field(default_factory=lambda: min(len(os.sched_getaffinity(0)), _PROCESSES))
-    _kept: dict[int, Codes] = field(default_factory=dict)
+    _by_number: dict[int, Codes] = field(default_factory=dict)
 
     def run(self, tables: int = TABLES, *, tell: Reporter = silent) -> Replicates:
         """Make the first replicates of this seed; those that are kept are not made again."""
@@ -108,27 +108,27 @@ class Replicator:
         numbers = range(tables + 1)  # 0 is the reference
         for number in numbers:
             self._read(number)
-        missing = [number for number in numbers if number not in self._kept]
-        for done, number in enumerate(self._make(missing), start=1):
-            there = sum(number in self._kept for number in numbers[1:])
-            tell(done / len(missing), f"fitting replicates, kept for later: {there} of {tables}")
+        missing = [number for number in numbers if number not in self._by_number]
+        for so_far, number in enumerate(self._make(missing), start=1):
+            there = sum(number in self._by_number for number in numbers[1:])
+            tell(so_far / len(missing), f"fitting replicates, kept for later: {there} of {tables}")
             if self.cache is not None:
                 with suppress(InputError, OSError):  # a place that cannot be written keeps nothing
-                    _write(self.cache, number, self._kept[number])
+                    _write(self.cache, number, self._by_number[number])
         return Replicates(
             schema=self.fitted.schema,
             released=self.released,
-            reference=self._kept[0],
-            tables=tuple(self._kept[number] for number in numbers[1:]),
+            reference=self._by_number[0],
+            tables=tuple(self._by_number[number] for number in numbers[1:]),
             inside=self.fitted.inside,
         )
 
     def reference(self) -> Codes:
         """Return many rows of the released model: what the replicates scatter around."""
         self._read(0)
-        if 0 not in self._kept:
-            self._kept[0] = self.table(0)
-        return self._kept[0]
+        if 0 not in self._by_number:
+            self._by_number[0] = self.table(0)
+        return self._by_number[0]
 
     def table(self, number: int) -> Codes:
         """Make one replicate in this process; 0 is the reference."""
@@ -142,7 +142,7 @@ class Replicator:
         return repeated.draw(self.released.rows, source)
 
     def _make(self, numbers: Sequence[int]) -> Iterator[int]:
-        """Fill `_kept`, and yield each number when it is there."""
+        """Fill `_by_number`, and yield each number when it is there."""
         first, rest = numbers[:_TRIED], numbers[_TRIED:]
         started = time.monotonic()
         yield from self._make_here(first)
@@ -168,20 +168,20 @@ class Replicator:
     def _take(self, worker: _Worker) -> Iterator[int]:
         """Read what a worker has written since the last look."""
         for number, path in worker.finished():
-            self._kept[number] = _load(path, self.fitted.schema)
+            self._by_number[number] = _load(path, self.fitted.schema)
             yield number
 
     def _make_here(self, numbers: Sequence[int]) -> Iterator[int]:
         for number in numbers:
-            self._kept[number] = self.table(number)
+            self._by_number[number] = self.table(number)
             yield number
 
     def _read(self, number: int) -> None:
-        if number in self._kept or self.cache is None:
+        if number in self._by_number or self.cache is None:
             return
         path = self.cache / _name(number)
         if path.is_file():
-            self._kept[number] = _load(path, self.fitted.schema)
+            self._by_number[number] = _load(path, self.fitted.schema)
 
 
 def check_tables(tables: int) -> None:
@@ -197,8 +197,8 @@ class _Worker:
     """
 
     def __init__(self, replicator: Replicator, numbers: Sequence[int], folder: Path) -> None:
-        known = {number: made for number, made in replicator._kept.items() if number == 0}
-        bare = Replicator(replicator.fitted, replicator.released, replicator.seed, _kept=known)
+        known = {number: codes for number, codes in replicator._by_number.items() if number == 0}
+        bare = Replicator(replicator.fitted, replicator.released, replicator.seed, _by_number=known)
         self._folder, self._ahead = folder, list(numbers)
         folder.mkdir()
         job = folder / "job"

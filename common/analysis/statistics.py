@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.marginals.blas import one_thread
+from common.marginals.threads import one_thread
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
@@ -99,30 +99,30 @@ def of_table(
     return Statistic(attributes, lambda table: named(compute(table.frame)))
 
 
-def named(found: object) -> Values:
+def named(outcome: object) -> Values:
     """Return the numbers that an analyst's function returned, by name."""
     try:
-        if isinstance(found, pd.Series | Mapping):
-            return {(str(name), None): float(value) for name, value in found.items()}
-        return {("estimate", None): float(found)}  # type: ignore[arg-type]
+        if isinstance(outcome, pd.Series | Mapping):
+            return {(str(name), None): float(value) for name, value in outcome.items()}
+        return {("estimate", None): float(outcome)}  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(
-            f"estimate: the function returned {type(found).__name__}. Return a number, or a "
+            f"estimate: the function returned {type(outcome).__name__}. Return a number, or a "
             "pandas Series or dict of numbers"
         ) from None
 
 
 def share(schema: Schema, condition: str, by: By = None, where: str = "") -> Statistic:
     """Ask for the proportion of rows that satisfy a condition, in all rows or in each group."""
-    asked = parse(condition, schema)
+    predicate = parse(condition, schema)
 
     def of(table: CodedTable) -> OfRows:
-        inside = asked.mask(table.codes)
+        inside = predicate.mask(table.codes)
         return lambda rows: {
-            f"share of {asked.text}": float(inside[rows].mean()) if rows.any() else np.nan
+            f"share of {predicate.text}": float(inside[rows].mean()) if rows.any() else np.nan
         }
 
-    return grouped(schema, asked.attributes, of, by, where, bounds=(0.0, 1.0))
+    return grouped(schema, predicate.attributes, of, by, where, bounds=(0.0, 1.0))
 
 
 def shares(schema: Schema, column: str, by: By = None) -> Statistic:
@@ -157,8 +157,8 @@ def count(schema: Schema, condition: str, rows: int, by: By = None) -> Statistic
 
 def mean(schema: Schema, column: str, by: By = None, where: str = "") -> Statistic:
     """Ask for the mean of a column; of yes or no, the proportion of yes."""
-    asked = _of_numbers(schema, "mean", column, np.mean, by, where)
-    return asked if by or where.strip() else replace(asked, mean_of=column)
+    statistic = _of_numbers(schema, "mean", column, np.mean, by, where)
+    return statistic if by or where.strip() else replace(statistic, mean_of=column)
 
 
 def quantile(schema: Schema, column: str, at: float, by: By = None, where: str = "") -> Statistic:
@@ -185,8 +185,8 @@ def _of_numbers(
         known = ~np.isnan(numbers)
 
         def value(rows: Rows) -> dict[str, float]:
-            asked = numbers[rows & known]
-            return {f"{name} of {column}": float(compute(asked)) if len(asked) else np.nan}
+            values = numbers[rows & known]
+            return {f"{name} of {column}": float(compute(values)) if len(values) else np.nan}
 
         return value
 
@@ -209,7 +209,7 @@ def correlation(
 ) -> Statistic:
     """Ask for the correlation of two columns, by their names or written like "age, income"."""
     written = columns.split(",") if isinstance(columns, str) else columns
-    names = tuple(bare_name(each) for each in written)
+    names = tuple(bare_name(column) for column in written)
     if len(names) != 2 or names[0] == names[1] or not all(names):
         raise InputError(f"--correlation {columns!r}: write it like 'age, income'")
     for name in names:
@@ -292,7 +292,7 @@ def grouped(
 ) -> Statistic:
     """Ask for a statistic of the rows that satisfy a condition: all, or by each value of `by`."""
     condition = parse(where, schema)
-    groups = tuple(_attribute(schema, each).name for each in _several(by))
+    groups = tuple(_attribute(schema, column).name for column in _several(by))
 
     def of(table: CodedTable) -> Values:
         compute, inside = prepared(table), condition.mask(table.codes)

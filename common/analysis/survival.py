@@ -118,9 +118,9 @@ def kaplan_meier(ends: Numbers, happened: Rows, times: Sequence[float]) -> list[
     if not ends.size:
         return [math.nan] * len(times)
     order = np.lexsort((~happened, ends))  # what happens at an end is seen
-    left = np.cumprod(1 - happened[order] / np.arange(len(ends), 0, -1))
+    survival = np.cumprod(1 - happened[order] / np.arange(len(ends), 0, -1))
     places = np.searchsorted(ends[order], times, side="right")
-    return [float(left[place - 1]) if place else 1.0 for place in places.tolist()]
+    return [float(survival[place - 1]) if place else 1.0 for place in places.tolist()]
 
 
 def curves_of(attribute: Attribute, estimates: Sequence[Estimate]) -> Iterator[Curve]:

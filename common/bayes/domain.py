@@ -63,7 +63,6 @@ class Domain:
 
     @classmethod
     def of(cls, hierarchies: Sequence[Hierarchy]) -> Domain:
-        """Return attributes with the hierarchies of a schema."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies))
 
     @property
@@ -71,15 +70,12 @@ class Domain:
         return len(self.levels)
 
     def without_levels(self) -> Domain:
-        """Return these attributes, no longer to be generalised."""
         return Domain(tuple(maps[:1] for maps in self.levels))
 
     def height(self, attribute: int) -> int:
-        """Return the number of levels of an attribute, at least one."""
         return len(self.levels[attribute])
 
     def size(self, view: View) -> int:
-        """Return the number of groups a view tells apart."""
         return self.level_sizes[view.attribute][view.level]
 
     def shape(self, views: Sequence[View]) -> tuple[int, ...]:

@@ -1,4 +1,6 @@
-"""The form of a model: a network of variables, and how attributes are read from them.
+"""A model, and its form: a network of variables, and how attributes are read from them.
+
+A model is what a method has learnt, which may be published, stored, and drawn from for ever.
 
 Some variables are hidden (the class of a mixture) or hold several attributes (a column over a
 pair). A condition or a rule becomes weights of variables (`common.bayes.weighting`).
@@ -7,6 +9,7 @@ pair). A condition or a rule becomes weights of variables (`common.bayes.weighti
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -61,7 +64,6 @@ class NetworkForm:
         return replace(self, net=self.net.weighted(weights))
 
     def marginal(self, attribute: int) -> Floats:
-        """Return the probability of each code of an attribute."""
         joint = self.net.marginal(self.variables[attribute]).ravel()
         reading = self.readings[attribute]
         known = reading >= 0
@@ -103,13 +105,9 @@ def of_mixture(
 ) -> NetworkForm:
     """Return the form of a mixture: the class is the first variable, columns depend on it.
 
-    Args:
-        classes: the weight of each class.
-        columns: of each column, the distribution of its cells in each class.
-        sets: of each column, the attributes whose joint values are its cells.
-        sizes: of the attributes.
-        laws: of columns that depend on another one, too: which, and the distribution of their
-            cells (classes, cells of the other, own cells).
+    `columns` has of each column the distribution of its cells in each class, `sets` the attributes
+    whose joint values are its cells. `laws` are of columns that depend on another one, too: which,
+    and the distribution of their cells (classes, cells of the other, own cells).
     """
     parents: dict[int, tuple[int, ...]] = {at + 1: (0,) for at in range(len(sets))}
     parents |= {at + 1: (0, other + 1) for at, (other, _) in (laws or {}).items()}
@@ -177,3 +175,34 @@ def of_values(
         variables=put(form.variables, (value,)),
         readings=put(form.readings, np.arange(len(cells))),
     )
+
+
+class Model(ABC):
+    """What a finished script has learnt: everything in it is noisy, so it may be published."""
+
+    @abstractmethod
+    def sample(self, rows: int, source: RandomSource) -> Codes:
+        """Draw synthetic rows, in the study's own domains."""
+
+    @abstractmethod
+    def as_json(self) -> dict[str, object]:
+        """Return the model as plain values."""
+
+    @abstractmethod
+    def form(self) -> Sequence[NetworkForm]:
+        """Return the networks that the model consists of, for conditions and rules.
+
+        A model that is no network returns none, and one whose networks are too large raises
+        TooManyCells: its rows are then drawn until enough satisfy a condition, and a rare condition
+        is refused.
+        """
+
+    @property
+    def arrows(self) -> Network | None:
+        """The network of its variables, if each is drawn given others; None for any other model."""
+        return None
+
+    @property
+    def by_public_frequencies(self) -> Sequence[int]:
+        """The attributes whose values are drawn by the schema's public frequencies, in cells."""
+        return ()

@@ -84,7 +84,6 @@ class Network:
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """(parent, child) for every edge."""
         return [(view.attribute, pair.child) for pair in self.pairs for view in pair.parents]
 
     def check(self, domain: Domain) -> None:

@@ -157,10 +157,10 @@ def _fill_aliases(
     small = np.empty(count, dtype=np.int64)
     large = np.empty(count, dtype=np.int64)
     for line in range(weights.shape[0]):
-        left = weights[line] * count
+        masses = weights[line] * count
         smalls = larges = 0
         for value in range(count):
-            if left[value] < full:
+            if masses[value] < full:
                 small[smalls] = value
                 smalls += 1
             else:
@@ -169,10 +169,10 @@ def _fill_aliases(
         while smalls > 0:
             smalls -= 1
             value, giver = small[smalls], large[larges - 1]
-            thresholds[line, value] = left[value]
+            thresholds[line, value] = masses[value]
             aliases[line, value] = giver
-            left[giver] -= full - left[value]
-            if left[giver] < full:
+            masses[giver] -= full - masses[value]
+            if masses[giver] < full:
                 larges -= 1
                 small[smalls] = giver
                 smalls += 1

@@ -54,33 +54,25 @@ class WeightedNetwork:
     log_mass: float = 0.0
 
     def weighted(self, weights: Sequence[Weights]) -> WeightedNetwork:
-        """Return the distribution times the weights; the mass is -inf if nothing is left.
-
-        Raises:
-            TooManyCells: the variables hang together too much.
-        """
+        """Return the distribution times the weights; the mass is -inf if nothing is left."""
         if math.isinf(self.log_mass):
             return self
         taking_part = self._ancestors(a for factor in weights for a in factor.variables)
         tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
-        trail, left, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
+        trail, factors, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
         if math.isinf(log_mass):
             return WeightedNetwork(self.network, self.domain, self.conditionals, log_mass)
-        log_mass += sum(math.log(float(factor.table)) for factor in left)
+        log_mass += sum(math.log(float(factor.table)) for factor in factors)
         return self._with((), trail, log_mass)
 
     def by_value(self, root: int, weights: Sequence[Weights]) -> tuple[Floats, WeightedNetwork]:
-        """Return what weights leave of each value of the first variable, and the others given it.
-
-        Raises:
-            TooManyCells: the variables hang together too much.
-        """
+        """Return what weights leave of each value of the first variable, and the rest given it."""
         taking_part = self._ancestors(a for factor in weights for a in factor.variables) - {root}
         tables = [*weights, *(self._family(place) for place in self._places(taking_part))]
-        trail, left, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
+        trail, factors, log_mass = _eliminate(tables, taking_part, self.domain.sizes)
         if math.isinf(log_mass):
             return np.zeros(self.domain.sizes[root]), self
-        masses = _product(left, (root,), self.domain.sizes) * math.exp(log_mass)
+        masses = _product(factors, (root,), self.domain.sizes) * math.exp(log_mass)
         return masses, self._with((root,), trail, 0.0)
 
     def _with(
@@ -199,27 +191,27 @@ def _eliminate(
 
     Return what each was summed out of, what is left, and the logarithm of its scale.
     """
-    left, trail, log_mass = list(tables), list[tuple[Pair, Floats]](), 0.0
+    factors, trail, log_mass = list(tables), list[tuple[Pair, Floats]](), 0.0
     for child in _elimination_order(tables, variables, sizes):
-        scope, joint, left = _joined(child, left, sizes)
+        scope, joint, factors = _joined(child, factors, sizes)
         trail.append((Pair(child, tuple(View(a) for a in scope)), joint.reshape(-1, sizes[child])))
         message = joint.sum(axis=-1)
         largest = float(message.max())
         if largest == 0.0:
             return trail, [], -math.inf
         log_mass += math.log(largest)  # messages stay within reach of doubles
-        left.append(Weights(scope, message / largest))
-    return trail, left, log_mass
+        factors.append(Weights(scope, message / largest))
+    return trail, factors, log_mass
 
 
 def _summed_onto(
     axes: tuple[int, ...], tables: Sequence[Weights], variables: set[int], sizes: Sequence[int]
 ) -> Floats:
-    left = list(tables)
+    factors = list(tables)
     for child in _elimination_order(tables, variables - set(axes), sizes):
-        scope, joint, left = _joined(child, left, sizes)
-        left.append(Weights(scope, joint.sum(axis=-1)))
-    return _product(left, axes, sizes)
+        scope, joint, factors = _joined(child, factors, sizes)
+        factors.append(Weights(scope, joint.sum(axis=-1)))
+    return _product(factors, axes, sizes)
 
 
 def _joined(

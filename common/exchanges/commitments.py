@@ -48,7 +48,7 @@ class CommittingParty(PartySide):
         self._salt = source.random_bytes(SALT_BYTES)
         table_salt = source.random_bytes(SALT_BYTES)
         identity = memory.member.identity
-        self._own = TableCommitment.make(
+        self._commitment = TableCommitment.make(
             study.digest, self._name, digest=digest, salt=table_salt, identity=identity
         )
         self.published = b""  # all commitments to tables, once they are
@@ -69,10 +69,10 @@ class CommittingParty(PartySide):
     @property
     def commitment(self) -> bytes:
         """The commitment to our table."""
-        return self._own.value
+        return self._commitment.value
 
     def begin(self) -> list[Post]:
-        payload = (self._own.value, self._own.signature, self._salt)
+        payload = (self._commitment.value, self._commitment.signature, self._salt)
         return [Post(round=COMMITMENTS, payload=payload, of_rows=False), *self._rest.begin()]
 
     def receive(self, message: StepMessage) -> list[Post]:
@@ -80,7 +80,7 @@ class CommittingParty(PartySide):
             return self._rest.receive(message)
         (data,) = message.parts(bytes)
         tables = read_tables(data)
-        if tables.get(self._name) != self._own:
+        if tables.get(self._name) != self._commitment:
             raise RemoteProtocolError(
                 "the curator publishes another commitment to our table than ours, or none"
             )

@@ -8,47 +8,42 @@ there is no mask, and the curator sees every contribution: NOT PRIVATE.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.crypto.sums.plan import ContributionSubmitted, SumPlan
-from common.crypto.sums.secure_sum import SumCurator, SumParty
+from common.crypto.sums.plan import SumPlan
+from common.crypto.sums.words import as_total, contributed_words, read_words
 from common.errors import RemoteProtocolError
 from common.study.messages import StepMessage
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.sides import CuratorSide, Move, PartySide, Post
-from common.study.steps import StepAtCurator, StepAtParty
+from common.study.steps import StepAtParty
 
 MASKED_INPUT = "masked input"  # the number of the chunk, and the chunk
 
 
 class MaskedParty(PartySide):
-    """A party that sends its words. Holds its counts: secret."""
+    """A party that sends its words."""
 
     def __init__(self, plan: SumPlan, context: StepAtParty, values: NDArray[np.int64]) -> None:
-        member, source = context.memory.member, context.source
-        self._sum = SumParty(plan, member, values, source=source)
+        self._words = contributed_words(plan, context.memory.member, values, context.source)
 
     def begin(self) -> list[Post]:
-        return [
-            chunk_post(chunk)
-            for chunk in self._sum.begin()
-            if isinstance(chunk, ContributionSubmitted)  # nothing is forwarded outside of a ring
-        ]
+        return chunk_posts(self._words)
 
 
 class MaskedCurator(CuratorSide):
-    """The curator of sums whose words come straight to it; and of a ring's product."""
+    """The curator of sums whose words come straight to it."""
 
     awaits: Collection[str] = (MASKED_INPUT,)
 
-    def __init__(self, plan: SumPlan, context: StepAtCurator) -> None:
+    def __init__(self, plan: SumPlan) -> None:
         self._plan = plan
-        self._sum = SumCurator(plan, private_key=context.private_key, source=context.source)
         submitters = [name for name in plan.parties if plan.successor(name) is None]
         self._awaited = {(name, chunk) for name in submitters for chunk in range(plan.chunks)}
+        self._words = np.zeros(plan.cells, dtype=np.uint64)
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
@@ -59,35 +54,34 @@ class MaskedCurator(CuratorSide):
         return not self._awaited
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
-        contribution = contribution_in(sender, message)
-        expect_chunk(self._awaited, contribution)
-        self._sum.accept(contribution)
-        self._awaited.discard((sender, contribution.chunk))
+        chunk, payload = awaited_chunk(self._awaited, sender, message)
+        self._take(sender, chunk, payload)
+        self._awaited.discard((sender, chunk))
         return []
 
+    def _take(self, sender: str, chunk: int, payload: bytes) -> None:
+        self._words[self._plan.cells_of(chunk)] += read_words(self._plan, sender, chunk, payload)
+
     def result(self) -> bytes:
-        return encode_cells(self._sum.total())
+        return encode_cells(as_total(self._plan, self._words))
 
 
-def chunk_post(chunk: ContributionSubmitted) -> Post:
-    """Send one chunk of an aggregate, which is safe for the curator's eyes."""
-    return Post(round=MASKED_INPUT, payload=(chunk.chunk, chunk.payload))
+def chunk_posts(chunks: Iterable[bytes]) -> list[Post]:
+    """Send the chunks of an aggregate, which are safe for the curator's eyes."""
+    return [
+        Post(round=MASKED_INPUT, payload=(number, chunk)) for number, chunk in enumerate(chunks)
+    ]
 
 
-def contribution_in(sender: str, message: StepMessage) -> ContributionSubmitted:
-    """Read a chunk from outside."""
+def awaited_chunk(
+    awaited: Collection[tuple[str, int]], sender: str, message: StepMessage
+) -> tuple[int, bytes]:
+    """Read a chunk from outside; RemoteProtocolError unless it is awaited of this party."""
     chunk, payload = message.parts(int, bytes)
-    return ContributionSubmitted(sender=sender, chunk=chunk, payload=payload)
-
-
-def expect_chunk(awaited: set[tuple[str, int]], contribution: ContributionSubmitted) -> None:
-    """Raise RemoteProtocolError unless this chunk of this party is awaited."""
-    if (contribution.sender, contribution.chunk) not in awaited:
-        raise RemoteProtocolError(
-            f"chunk {contribution.chunk} of {contribution.sender!r} is not expected in this step"
-        )
+    if (sender, chunk) not in awaited:
+        raise RemoteProtocolError(f"chunk {chunk} of {sender!r} is not expected in this step")
+    return chunk, payload
 
 
 def answers(plan: SumPlan) -> Counter[str]:
-    """Count what a party sends, by round."""
     return Counter({MASKED_INPUT: plan.chunks})

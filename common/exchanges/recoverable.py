@@ -30,9 +30,9 @@ from common.crypto.sums.boxes import Dispute, check_begun_again
 from common.crypto.sums.plan import SumPlan
 from common.crypto.sums.recovery import RecoverableCurator, RecoverableParty
 from common.errors import RemoteProtocolError
-from common.exchanges.masked import MASKED_INPUT, chunk_post, contribution_in, expect_chunk
+from common.exchanges.masked import MASKED_INPUT, awaited_chunk, chunk_posts
 from common.study.messages import StepMessage
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.sides import BeginAgain, CuratorSide, Expel, Move, Notice, PartySide, Post
 from common.study.steps import StepAtCurator, StepAtParty
 
@@ -136,7 +136,7 @@ class RecoveringParty(PartySide):
         counts, source = self._count(self._context), self._context.source
         chunks = self._sum.contribute(counts, relayed, missing, source=source)
         self._at = At.INPUT
-        return [chunk_post(chunk) for chunk in chunks]
+        return chunk_posts(chunks)
 
     def _judge(
         self, dealer: str, receiver: str, evidence: bytes, signature: bytes, secret: bytes
@@ -195,10 +195,9 @@ class RecoveringCurator(CuratorSide):
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         match message.round:
             case Round.MASKED_INPUT:
-                contribution = contribution_in(sender, message)
-                expect_chunk(self._awaited_chunks, contribution)
-                self._sum.accept(contribution)
-                self._awaited_chunks.discard((sender, contribution.chunk))
+                chunk, payload = awaited_chunk(self._awaited_chunks, sender, message)
+                self._sum.accept(sender, chunk, payload)
+                self._awaited_chunks.discard((sender, chunk))
                 return self._next()
             case Round.ACCUSE:
                 return self._accuse(sender, *message.parts(str, bytes))
@@ -334,7 +333,6 @@ class Disputes:
         ]
 
     def answered(self, recoverable: RecoverableCurator) -> list[Dispute]:
-        """Return every dispute that was answered."""
         return [
             Dispute(
                 dealer=dealer,

@@ -26,7 +26,7 @@ from common.exchanges.sums import AddedUp, aggregation_of
 from common.privacy.randomness import RandomSource
 from common.privacy.sensitivity import histograms
 from common.study.requests import Counts, PartyRows, TableRequest, TableShape, rows_in_bits
-from common.study.sides import Kept
+from common.study.sides import ExchangeState
 from common.study.steps import OnePlace, Result, Step, StepAtParty, StepContext
 
 
@@ -109,18 +109,18 @@ class Replacement(AddedUp):
         )
 
     def vector(self, context: StepAtParty) -> NDArray[np.int64]:
-        return self._vector(context.name, context.memory.kept, context.data, context.source)
+        return self._vector(context.name, context.memory.state, context.data, context.source)
 
     def in_one_place(self, step: Step, place: OnePlace) -> Result:
         total = np.zeros(self.group.cells, np.int64)
         for name in (self.turn.party, self.group.holder):
             if name is not None:
-                memory = place.kept.setdefault(name, Kept())
+                memory = place.states.setdefault(name, ExchangeState())
                 total = total + self._vector(name, memory, place.rows(name), place.source)
         return total
 
     def _vector(
-        self, name: str, memory: Kept, data: PartyRows, source: RandomSource
+        self, name: str, memory: ExchangeState, data: PartyRows, source: RandomSource
     ) -> NDArray[np.int64]:
         """Return our counts with fresh shares on our own turn; else the shares that we give up."""
         keeper = memory.get(ShareKeeper) or ShareKeeper(name)

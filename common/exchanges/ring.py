@@ -12,21 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from common.crypto.identities.envelope import Mailbox
 from common.crypto.paillier.keys import Blinder, PublicKey
-from common.crypto.sums.one_share import Selection
-from common.crypto.sums.plan import (
-    ContributionSubmitted,
-    Noise,
-    PartialForwarded,
-    SumMessage,
-    SumPlan,
-)
-from common.crypto.sums.secure_sum import SumParty
-from common.errors import RemoteProtocolError
-from common.exchanges import masked
-from common.exchanges.masked import MASKED_INPUT
+from common.crypto.sums.one_share import Selection, make_selector
+from common.crypto.sums.plan import Noise, SumPlan
+from common.crypto.sums.ring import RingContributor, decrypted, ring_topic
+from common.errors import LocalError, RemoteProtocolError
+from common.exchanges.masked import MASKED_INPUT, MaskedCurator
 from common.privacy.secret import Secret
 from common.study.messages import StepMessage
+from common.study.requests import encode_cells
 from common.study.sides import Move, PartySide, Post, relayed
 from common.study.steps import StepAtCurator, StepAtParty
 
@@ -52,47 +47,74 @@ class RingParty(PartySide):
     """A party's place in the ring. Holds its counts: secret."""
 
     def __init__(self, plan: SumPlan, context: StepAtParty, values: NDArray[np.int64]) -> None:
-        memory = context.memory.kept
+        member, memory = context.memory.member, context.memory.state
         key, agreed = memory.get(RingKey), memory.get(PermutationSeed)
         selection = None
         if plan.noise is Noise.ONE_SHARE and agreed is not None:
             selection = Selection(selector=context.opening, seed=agreed.seed)
-        self._name = context.name
-        self._sum = SumParty(
+        self._plan, self._name = plan, member.name
+        self._topic = ring_topic(plan, selection)
+        self._mailbox = Mailbox(member, study=plan.study, step=plan.step)
+        self._before = plan.predecessor(member.name)
+        self._ring = RingContributor(
             plan,
-            context.memory.member,
+            member,
             values,
             source=context.source,
             blinder=None if key is None else key.blinder,
             selection=selection,
         )
-        self._sum.prepare()
 
     @property
     def awaits(self) -> tuple[str, ...]:
-        return () if self._sum.finished else (ENVELOPE,)
+        return () if self.done else (ENVELOPE,)
 
     @property
     def done(self) -> bool:
-        return self._sum.finished
+        return self._ring.finished
 
     def begin(self) -> list[Post]:
-        return [_post(message) for message in self._sum.begin()]
+        if self._before is not None:
+            return []
+        return [self._passed_on(None) for _ in range(self._plan.chunks)]
 
     def receive(self, message: StepMessage) -> list[Post]:
         (envelope,) = message.parts(bytes)
-        forwarded = PartialForwarded(sender=message.peer, recipient=self._name, envelope=envelope)
-        return [_post(self._sum.receive(forwarded))]
+        if message.peer != self._before:
+            raise RemoteProtocolError(
+                f"{self._name!r} got a partial product from {message.peer!r}; in this ring it "
+                f"expects one from {self._before!r}"
+            )
+        partial = self._mailbox.open(message.peer, topic=self._topic, envelope=envelope)
+        return [self._passed_on(partial)]
+
+    def _passed_on(self, incoming: bytes | None) -> Post:
+        """Send the next chunk to the next party of the ring; the last one's to the curator."""
+        chunk, product = self._ring.next_chunk, self._ring.contribute(incoming)
+        successor = self._plan.successor(self._name)
+        if successor is None:
+            return Post(round=MASKED_INPUT, payload=(chunk, product))
+        envelope = self._mailbox.seal(successor, topic=self._topic, plaintext=product)
+        return Post(round=ENVELOPE, payload=(envelope,), to=successor)
 
 
-class RingCurator(masked.MaskedCurator):
+class RingCurator(MaskedCurator):
     """Relays the envelopes of the ring, and decrypts its product."""
 
     awaits = (MASKED_INPUT, ENVELOPE)
 
     def __init__(self, plan: SumPlan, context: StepAtCurator) -> None:
-        super().__init__(plan, context)
-        self.opening = self._sum.selector or b""
+        super().__init__(plan)
+        key = context.private_key
+        if key is None or key.public_key != plan.public_key:
+            raise LocalError("the curator's private key does not belong to the plan's public key")
+        self._key = key
+        self._total = np.zeros(plan.cells, dtype=np.int64)
+        if plan.noise is Noise.ONE_SHARE:
+            selector = make_selector(
+                key, parties=len(plan.parties), context=plan.digest, source=context.source
+            )
+            self.opening = selector.to_bytes(key.public_key)
         self._relays = dict.fromkeys(plan.parties[:-1], plan.chunks)  # how many are awaited
 
     @property
@@ -113,8 +135,9 @@ class RingCurator(masked.MaskedCurator):
         self._relays[sender] -= 1
         return [relayed(sender, message)]
 
+    def _take(self, sender: str, chunk: int, payload: bytes) -> None:
+        totals = decrypted(self._plan, self._key, chunk, payload)
+        self._total[self._plan.cells_of(chunk)] = totals
 
-def _post(message: SumMessage) -> Post:
-    if isinstance(message, ContributionSubmitted):
-        return masked.chunk_post(message)
-    return Post(round=ENVELOPE, payload=(message.envelope,), to=message.recipient)
+    def result(self) -> bytes:
+        return encode_cells(self._total)

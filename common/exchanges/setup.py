@@ -37,7 +37,6 @@ BlinderOfKey = Callable[[PublicKey, RandomSource], Blinder]
 
 
 def needs_key(study: Study) -> bool:
-    """Return whether the curator must have a Paillier key for this study."""
     return study.aggregation is Aggregation.PAILLIER
 
 
@@ -70,7 +69,7 @@ def party_set_up(
             raise RemoteProtocolError(
                 f"the curator offers a key of {key.bits} bits, the study says {study.key_bits}"
             )
-        memory.kept.keep(RingKey(key, blinder_of(key, source_of(SET_UP_STEP))))
+        memory.state.keep(RingKey(key, blinder_of(key, source_of(SET_UP_STEP))))
     elif opening:
         raise RemoteProtocolError("a key is offered that this study does not use")
     side = PartySide()
@@ -218,7 +217,7 @@ class _PermutationParty(PartySide):
 
     @property
     def done(self) -> bool:
-        return self._memory.kept.get(PermutationSeed) is not None
+        return self._memory.state.get(PermutationSeed) is not None
 
     def begin(self) -> list[Post]:
         member = self._memory.member
@@ -230,7 +229,7 @@ class _PermutationParty(PartySide):
             parties=self._study.parties,
             source=self._source_of(SET_UP_STEP),
         )
-        self._memory.kept.keep(PermutationSeed(seed))
+        self._memory.state.keep(PermutationSeed(seed))
         return [
             Post(round=ENVELOPE, payload=(envelope,), to=name, of_rows=False)
             for name, envelope in envelopes.items()
@@ -246,7 +245,7 @@ class _PermutationParty(PartySide):
         seed = receive_seed(
             self._memory.member, study=self._study.digest, proposer=self._first, envelope=envelope
         )
-        self._memory.kept.keep(PermutationSeed(seed))
+        self._memory.state.keep(PermutationSeed(seed))
         return []
 
 

@@ -2,6 +2,26 @@
 
 How the vectors are added up follows from the study: in the clear or under masks (`masked`), under
 masks that do without parties (`recoverable`), or in a ring of ciphertexts (`ring`).
+
+What each adversary learns, or can do:
+
+- The curator: the noisy sum. Everything else it sees is sealed or, in masked mode, uniform.
+- One party: nothing. If the sum is published, a party can subtract the share it drew: with
+  one-share noise it then has the exact sum in one case of K; with distributed noise the shares of
+  the others, at least one whole discrete Laplace, stay.
+- Curator and parties together, with masks: the total of the others, with the others' noise. For any
+  number of them in a sum of up to 33 parties, for up to max(t, 31) in a larger one
+  (`common.crypto.sums.masks`). With one-share noise that noise is there only if the share used is
+  one of theirs.
+- A curator that selects no share, E(0) everywhere, or another one for each party: one-share:
+  detected, the selector's proof fails or neighbours cannot read each other
+  (`common.crypto.sums.one_share` says what it takes for granted); distributed and masked: harmless,
+  it has no say.
+- A party that sends garbage: refused where it is no ciphertext or does not decode, otherwise a
+  wrong sum. No side learns more from it; a sum is as right as its parties are honest.
+
+Each sum that is run is a release: a curator may claim that a finished one has failed. So a party
+that runs a sum again charges the budget again.
 """
 
 from __future__ import annotations
@@ -25,8 +45,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.schema.limits import MOST_STEP_CELLS
 from common.study.document import Study
 from common.study.history import NO_HISTORY
-from common.study.requests import Request
-from common.study.results import read_cells
+from common.study.requests import Request, read_cells
 from common.study.sides import CuratorSide, PartySide
 from common.study.steps import (
     Exchange,
@@ -82,7 +101,7 @@ class AddedUp(Exchange):
         """Return what a party adds, shape (cells,); its noise is added where the plan has a law."""
 
     def party(self, context: StepAtParty) -> PartySide:
-        key = context.memory.kept.get(ring.RingKey)
+        key = context.memory.state.get(ring.RingKey)
         plan = self.plan(context, None if key is None else key.public)
         if plan.may_miss:
             return recoverable.RecoveringParty(plan, context, self.vector)
@@ -97,7 +116,7 @@ class AddedUp(Exchange):
             return recoverable.RecoveringCurator(plan, context)
         if plan.aggregation is Aggregation.PAILLIER:
             return ring.RingCurator(plan, context)
-        return masked.MaskedCurator(plan, context)
+        return masked.MaskedCurator(plan)
 
     def without_rows(self, step: Step, source: RandomSource) -> Result:
         return np.zeros(step.cells, np.int64)
@@ -105,10 +124,8 @@ class AddedUp(Exchange):
     def read(self, step: Step, study: Study, data: bytes) -> Result:
         """Read the published result.
 
-        Raises:
-            RemoteProtocolError: it does not have the sum's cells, or holds a value that no honest
-                parties' contributions can add up to. So no later step has to fear what it
-                computes from it.
+        A value that no honest parties' contributions can add up to is a RemoteProtocolError. So no
+        later step has to fear what it computes from it.
         """
         total, bound = read_cells(data, step.cells), bounds_of(study, step).total_bound
         if int(total.min()) < -bound or int(total.max()) > bound:

@@ -11,13 +11,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from common.crypto.framing import frame
-from common.crypto.sums.plan import PartialForwarded
-from common.crypto.two_party.computation import (
-    Circuit,
-    ComputationContext,
-    TwoPartyComputation,
-    message_bytes,
-)
+from common.crypto.two_party.computation import Circuit, TwoPartyComputation, message_bytes
 from common.crypto.two_party.gates import Bits
 from common.errors import InputError, RemoteProtocolError
 from common.exchanges.choice import CHOICE, Choice, OwnChoice, Publisher, require_own
@@ -97,17 +91,17 @@ class JointParty(PartySide):
 
     def __init__(self, choice: JointChoice, context: StepAtParty) -> None:
         garbler, evaluator = context.step.parties
-        where = ComputationContext(
+        self._choice, self._name = choice, context.name
+        self._computation = TwoPartyComputation(
+            choice,
+            context.memory.member,
+            choice.inputs(context.data, context.source),
+            context.source,
             study=context.study.digest,
             step=context.number,
             digest=context.digest,
-            garbler=garbler,
-            evaluator=evaluator,
+            ends=(garbler, evaluator),
         )
-        source = context.source
-        bits = choice.inputs(context.data, source)
-        self._choice, self._name = choice, context.name
-        self._computation = TwoPartyComputation(where, choice, context.memory.member, bits, source)
         self._chosen: bytes | None = None
 
     @property
@@ -119,16 +113,18 @@ class JointParty(PartySide):
         return self._computation.finished
 
     def begin(self) -> list[Post]:
-        return [_sealed(message) for message in self._computation.begin()]
+        return [self._post(envelope) for envelope in self._computation.begin()]
 
     def receive(self, message: StepMessage) -> list[Post]:
         (envelope,) = message.parts(bytes)
-        forwarded = PartialForwarded(sender=message.peer, recipient=self._name, envelope=envelope)
-        answer = self._computation.receive(forwarded)
-        if isinstance(answer, PartialForwarded):
-            return [_sealed(answer)]
+        answer = self._computation.receive(message.peer, envelope)
+        if isinstance(answer, bytes):
+            return [self._post(answer)]
         self._chosen = self._choice.outcome(answer)
         return [Post(round=CHOICE, payload=(self._chosen,))]
+
+    def _post(self, envelope: bytes) -> Post:
+        return Post(round=ENVELOPE, payload=(envelope,), to=self._computation.other)
 
     def check_result(self, result: bytes) -> None:
         require_own(result, self._chosen, name=self._name)
@@ -146,7 +142,3 @@ class JointCurator(Publisher):
         if {sender, message.peer} != set(self._parties):
             raise RemoteProtocolError(f"{sender!r} is not one of the two parties of this step")
         return [relayed(sender, message)]
-
-
-def _sealed(message: PartialForwarded) -> Post:
-    return Post(round=ENVELOPE, payload=(message.envelope,), to=message.recipient)

@@ -22,8 +22,7 @@ from common.release.measured import (
 )
 from common.schema import Codes
 from common.study.document import Study
-from common.study.requests import Counts, PartyRows, Request, RowsInMemory
-from common.study.results import read_cells
+from common.study.requests import Counts, PartyRows, Request, RowsInMemory, read_cells
 from common.study.steps import Step
 
 Numbers = NDArray[np.float64]
@@ -41,22 +40,24 @@ def compared_sums(
     study: Study, steps: Sequence[Step], results: Sequence[bytes], synthetic: Codes
 ) -> list[MeasuredTable]:
     """Compare every published sum of a study with the synthetic rows."""
-    found: list[MeasuredTable] = []
+    tables: list[MeasuredTable] = []
     for step, result in zip(steps, results, strict=True):
         # What a party chose to look at is measured by other steps.
-        found += (
+        tables += (
             _of_sum(study, step, result, synthetic)
             if step.counts_all
             else _of_running_sum(study, step)
         )
-    return found
+    return tables
 
 
 def _of_sum(study: Study, step: Step, result: bytes, synthetic: Codes) -> list[MeasuredTable]:
     """Compare the tables of a sum with the synthetic rows, if there are any."""
-    told = tables_of(study, step)
+    ungrouped = tables_of(study, step)
     groups = groups_of(step.counted)
-    tables = [replace(table, groups=own) for table, own in zip(told, groups, strict=True)]
+    tables = [
+        replace(table, groups=grouping) for table, grouping in zip(ungrouped, groups, strict=True)
+    ]
     if not synthetic.rows or not tables:  # sums over events are about no column of the rows
         return tables
     published, unit = read_cells(result, step.cells), step.counted.unit
@@ -127,10 +128,12 @@ def compare_counts(
 def _of_running_sum(study: Study, step: Step) -> Iterator[MeasuredTable]:
     """Yield running sums: the last of them counts the rows of all parties that had a turn."""
     for shape in step.tables:
-        own = attributes_of_bits(study.schema.sizes) if shape.in_bits else None
+        attribute_of = attributes_of_bits(study.schema.sizes) if shape.in_bits else None
         yield MeasuredTable(
             name=step.name,
-            attributes=tuple(own[v] for v in shape.variables) if own else shape.variables,
+            attributes=tuple(attribute_of[v] for v in shape.variables)
+            if attribute_of
+            else shape.variables,
             shape=shape.shape,
             deviation=math.sqrt(step.noise_law.variance()),
             rows=rows_of(study, step.exchange.covered(step, shape)),

@@ -70,11 +70,11 @@ def model_count(
     those take the intervals of `estimate`.
     """
     condition = parse(query, schema)
-    drawn, found = 0, 0
+    drawn, matches = 0, 0
     for block in sample:
         drawn += block.rows
-        found += condition.matching(block)
-    share = found / max(1, drawn)
+        matches += condition.matching(block)
+    share = matches / max(1, drawn)
     return ModelCount(
         value=share * rows,
         share=share,

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from common.bayes.contingency import significant
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.postprocessing import mutual_information
 from common.marginals import count
 from common.schema import Codes, Schema
@@ -81,7 +81,7 @@ def _strongest_tree(names: Sequence[str], synthetic: Codes) -> Dependences:
         else 0.0
         for pair, counts in zip(pairs, count(synthetic, pairs), strict=True)
     }
-    order, found = [0], dict[Edge, float]()
+    order, bits_by_edge = [0], dict[Edge, float]()
     while len(order) < synthetic.width:
         parent, child = max(
             ((a, b) for a in order for b in range(synthetic.width) if b not in order),
@@ -90,6 +90,8 @@ def _strongest_tree(names: Sequence[str], synthetic: Codes) -> Dependences:
         order.append(child)
         bits = strength[min(parent, child), max(parent, child)]
         if bits > 0:
-            found[names[parent], names[child]] = bits
-    notes = {edge: f"{bits:.3f} bits" for edge, bits in found.items()}
-    return Dependences([names[a] for a in order], found, notes, _TREE, _NO_TREE, directed=False)
+            bits_by_edge[names[parent], names[child]] = bits
+    notes = {edge: f"{bits:.3f} bits" for edge, bits in bits_by_edge.items()}
+    return Dependences(
+        [names[a] for a in order], bits_by_edge, notes, _TREE, _NO_TREE, directed=False
+    )

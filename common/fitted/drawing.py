@@ -66,8 +66,8 @@ def write_stream(
     blocks = ReleaseBlocks(fitted, rows, draw)
     (draw or fitted.draw)(1, source_of(fitted.seed, "rows"))  # made before the threads that share
     like = fitted.decode(one_of_each(fitted.schema))
-    kept: list[Codes] = []
-    done = 0
+    first_blocks: list[Codes] = []
+    written = 0
     with new_file(path, fitted.schema, like) as file:
 
         def block(number: int) -> tuple[Codes, object]:
@@ -77,8 +77,8 @@ def write_stream(
         numbers = range(blocks.count)
         for codes, formatted in map_in_threads(block, numbers, worker_count(threads)):
             file.write(formatted)
-            if done < KEPT_ROWS:
-                kept.append(codes)
-            done += codes.rows
-            tell(done / max(rows, 1), f"writing rows: {many(done, 'row')}")
-    return concatenate(kept)
+            if written < KEPT_ROWS:
+                first_blocks.append(codes)
+            written += codes.rows
+            tell(written / max(rows, 1), f"writing rows: {many(written, 'row')}")
+    return concatenate(first_blocks)

@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.marginals import count
 from common.privacy import sensitivity
 from common.privacy.noise_law import NoiseLaw
@@ -65,7 +65,7 @@ def floor_forecast(
     law = last.law
     shown = binarise(synthetic) if in_bits else synthetic
     # The first variable of a family's table is the one that is drawn.
-    noise = [_margin_noise(own.shape[0], own.cells, law, rows) for own in last.tables]
+    noise = [_margin_noise(table.shape[0], table.cells, law, rows) for table in last.tables]
     moved = sensitivity.histograms(synthetic.width)
     alone = promise.law(promise.budget, moved)
     floor = [_margin_noise(size, size, alone, rows) for size in synthetic.sizes]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import InputError, LocalError
 from common.fitted.linked_sums import linked_sums
 from common.fitted.study import StudyFit
@@ -70,7 +70,7 @@ class EventsTold:
             f"{self.name}: {self.events:,} synthetic ones of {self.people:,} people; of a person, "
             f"at most {self.most} count"
         )
-        counted = (f"{words} ({many(own, 'pair')})" for words, own in self.measured.items())
+        counted = (f"{words} ({many(pairs, 'pair')})" for words, pairs in self.measured.items())
         if self.measured:
             yield f"counted together: {'; '.join(counted)}"
         if self.declared:
@@ -198,7 +198,7 @@ class LinkedFit(StudyFit):
     @property
     def events_told(self) -> EventsTold:
         """What the release has of events, and which pairs the study asked for."""
-        asked = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
+        kinds_counted = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
         facts = LinkedFacts.of(self.study)
         kinds, declared, released = kinds_of(facts), self.schema.events, self.released_linked
         if declared is None:
@@ -208,8 +208,10 @@ class LinkedFit(StudyFit):
             most=declared.most,
             people=released.rows,
             events=released.events.rows,
-            measured={_WORDS[kind]: own for kind, own in kinds.items() if kind in asked},
-            not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in asked),
+            measured={
+                _WORDS[kind]: pairs for kind, pairs in kinds.items() if kind in kinds_counted
+            },
+            not_measured=tuple(_WORDS[kind] for kind in kinds if kind not in kinds_counted),
             declared=sum(len(step.counted.links) for step in self.steps if step.name == DECLARED),
             rules=self._broken,
         )
@@ -264,16 +266,16 @@ def having(draw: Draw, kinds: Sequence[Condition]) -> Draw:
 
     def drawn(rows: int, source: RandomSource) -> Codes:
         parts = [draw(0, source)]
-        kept = tried = 0
-        while kept < rows:
+        matches = trials = 0
+        while matches < rows:
             batch = draw(max(_BATCH, rows), source)
             people = batch.take(np.flatnonzero(_have(batch, kinds)))
             parts.append(people)
-            kept, tried = kept + people.rows, tried + batch.rows
-            if tried >= _MOST_TRIED and kept < rows * tried / _MOST_DRAWN:
+            matches, trials = matches + people.rows, trials + batch.rows
+            if trials >= _MOST_TRIED and matches < rows * trials / _MOST_DRAWN:
                 raise InputError(
-                    f"where: {kept:,} of {tried:,} people of the model have such events. Ask for "
-                    "a condition that is less rare"
+                    f"where: {matches:,} of {trials:,} people of the model have such events. "
+                    "Ask for a condition that is less rare"
                 )
         return concatenate_linked(parts).take(slice(0, rows))
 

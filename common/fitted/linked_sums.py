@@ -20,8 +20,7 @@ from common.methods.subn_plus.requests import TablesTogether
 from common.release.measured import MeasuredTable, rows_of, variance_of
 from common.schema.linked import LinkedCodes
 from common.study.document import Study
-from common.study.requests import Attributes, Request, RowsInMemory
-from common.study.results import read_cells
+from common.study.requests import Attributes, Request, RowsInMemory, read_cells
 from common.study.steps import Step
 
 

@@ -18,7 +18,6 @@ from common.fitted.privbayes import PrivBayesFit
 from common.fitted.privelet import PriveletFit
 from common.fitted.study import StudyFit
 from common.methods.registry import publishes_rows
-from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, copy_into, open_release, read_json, read_whole
 from common.release.folder import (
     MODEL,
@@ -26,14 +25,14 @@ from common.release.folder import (
     STATEMENT,
     TABLES,
     TRANSCRIPT,
+    read_commitments,
     read_results,
     read_study,
 )
-from common.release.linked_tables import read_linked
 from common.release.manifest import MANIFEST
 from common.release.model_file import PRIVBAYES, check_format, read_ranges
 from common.release.prior import bundled_prior
-from common.release.synthetic_table import TableColumns
+from common.release.synthetic_table import TableColumns, read_linked
 from common.schema import Schema
 from common.study.transcript import phases_of
 from common.tables import read_table

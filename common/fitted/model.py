@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import InputError
 from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
@@ -123,7 +123,7 @@ class FittedModel(ABC):
     @cached_property
     def inside(self) -> Insides:
         """Where in their bins numbers are drawn, as far as it is known."""
-        return {a: own.inside for a, own in self.totals.items()}
+        return {a: total.inside for a, total in self.totals.items()}
 
     @property
     def column_errors(self) -> Sequence[ExpectedError]:
@@ -218,13 +218,13 @@ class FittedModel(ABC):
         """Draw synthetic rows as codes of the schema; see `sample`."""
         if not self.has_rows:
             raise InputError(NO_ROWS)
-        wanted = self.output_rows if rows is None else rows
+        size = self.output_rows if rows is None else rows
         try:
-            number = int(wanted)  # 10.0 is ten: numbers of pandas often are floats
+            number = int(size)  # 10.0 is ten: numbers of pandas often are floats
         except (TypeError, ValueError, OverflowError):
             number = -1
-        if number < 0 or number != wanted:
-            raise InputError(f"cannot sample {wanted!r} rows: give a whole number, 0 or more")
+        if number < 0 or number != size:
+            raise InputError(f"cannot sample {size!r} rows: give a whole number, 0 or more")
         return self.draw_where(where)(number, source_of(self.seed, "rows"))
 
     def draw_where(self, where: str) -> Draw:

@@ -133,12 +133,14 @@ class PrivBayesFit(DrawnModel):
 def model_tables(model: PrivBayesModel) -> list[MeasuredTable]:
     """Return every released table of PrivBayes, with the noise in its cells."""
     plan = model.plan
-    own = attributes_of_bits(plan.sizes) if plan.encoding.in_bits else range(len(plan.sizes))
+    attribute_of = (
+        attributes_of_bits(plan.sizes) if plan.encoding.in_bits else range(len(plan.sizes))
+    )
     in_bits = plan.encoding.in_bits and max(plan.sizes) > 2
     return [
         MeasuredTable(
             name="tables",
-            attributes=tuple(own[view.attribute] for view in family),
+            attributes=tuple(attribute_of[view.attribute] for view in family),
             shape=table.shape,
             deviation=math.sqrt(model.law.variance()),
             rows=plan.rows,
@@ -203,12 +205,12 @@ def network_dependences(model: PrivBayesModel, schema: Schema) -> Dependences:
 
 
 def _table(
-    tables: Mapping[Family, NDArray[np.float64]], wanted: Family, domain: Domain
+    tables: Mapping[Family, NDArray[np.float64]], part: Family, domain: Domain
 ) -> NDArray[np.float64]:
-    """Sum the wanted table out of the smallest table that holds it."""
-    homes = [family for family in tables if contains(family, wanted)]
+    """Sum the table of a part out of the smallest table that holds it."""
+    homes = [family for family in tables if contains(family, part)]
     home = min(homes, key=lambda family: prod(domain.shape(family)))
-    return sum_out(tables[home], home, wanted, domain)
+    return sum_out(tables[home], home, part, domain)
 
 
 def model_shares(model: PrivBayesModel) -> list[Shares | None]:

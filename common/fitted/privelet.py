@@ -72,10 +72,10 @@ class PriveletFit(FittedModel):
     def given(self, condition: Sequence[CellWeights]) -> Draw:
         """Return what draws the rows that satisfy a condition."""
         cells = self._cells.copy()
-        for each in condition:
-            shape = [s if a in each.attributes else 1 for a, s in enumerate(self.schema.sizes)]
-            order = np.argsort(each.attributes)
-            cells *= each.table.transpose(order).reshape(shape)
+        for weights in condition:
+            shape = [s if a in weights.attributes else 1 for a, s in enumerate(self.schema.sizes)]
+            order = np.argsort(weights.attributes)
+            cells *= weights.table.transpose(order).reshape(shape)
         if not cells.any():
             raise InputError(NO_MASS)
         return _CellDraw(cells)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import LocalError
 from common.methods.criteria import PHASE
 from common.methods.prior import Prior

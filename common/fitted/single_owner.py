@@ -107,10 +107,10 @@ def owners_of(tables: Owners) -> Mapping[str, AnyTable]:
 
 def encode(table: AnyTable, schema: Schema) -> tuple[Codes, TableColumns]:
     """Return the rows as codes, and their columns."""
-    taken = as_table(table, schema)
-    if isinstance(taken, TableFile):
-        return taken.encode(schema), TableColumns.of(taken.data, schema)
-    return schema.encode(taken), TableColumns.of(taken, schema)
+    frame_or_file = as_table(table, schema)
+    if isinstance(frame_or_file, TableFile):
+        return frame_or_file.encode(schema), TableColumns.of(frame_or_file.data, schema)
+    return schema.encode(frame_or_file), TableColumns.of(frame_or_file, schema)
 
 
 def as_arrow(table: AnyTable) -> pa.Table:

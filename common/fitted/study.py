@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import InputError
 from common.fitted.compared import compared_sums
 from common.fitted.counts import ModelCount, model_count
@@ -19,12 +19,11 @@ from common.methods.criteria import PHASE
 from common.methods.registry import cautions_of, method_of
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
-from common.release.commitments_file import commitments_text
+from common.release.folder import commitments_text
 from common.release.manifest import MethodVersion
 from common.release.measured import MeasuredTable, Shares, study_noise, study_shares, study_tables
 from common.release.model_file import study_content
-from common.release.prior import PriorRelease
-from common.release.replay import replay
+from common.release.prior import PriorRelease, replay
 from common.release.totals import BinTotal, study_totals
 from common.schema import Codes
 from common.study.accounting import missing_in
@@ -46,7 +45,7 @@ class StudyFit(DrawnModel):
         results: what was published in each step.
         transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
         prior: the release that the study builds on, if it does.
-        made: its steps and its model; if None they are derived when something asks for them.
+        steps_and_model: if None they are derived when something asks for them.
         commitments: what the owners committed to, if the study says that they do.
     """
 
@@ -54,7 +53,7 @@ class StudyFit(DrawnModel):
     results: tuple[bytes, ...]
     transcript: Mapping[str, object]
     prior: PriorRelease | None = None
-    made: tuple[tuple[Step, ...], Model] | None = None
+    steps_and_model: tuple[tuple[Step, ...], Model] | None = None
     commitments: Commitments | None = None
 
     @cached_property
@@ -64,17 +63,17 @@ class StudyFit(DrawnModel):
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """Every step that was made."""
-        return tuple(self._script.made) if self.made is None else self.made[0]
+        return self._script.steps if self.steps_and_model is None else self.steps_and_model[0]
 
     @cached_property
     def model(self) -> Model:
         """What the curator learnt; slow where it is derived."""
-        return self._script.model() if self.made is None else self.made[1]
+        return self._script.model() if self.steps_and_model is None else self.steps_and_model[1]
 
     def __getstate__(self) -> dict[str, object]:
         """Hand the model to another process, and not the script that leads to it."""
-        kept = {name: value for name, value in vars(self).items() if name != "_script"}
-        return kept | {"made": (self.steps, self.model)}
+        state = {name: value for name, value in vars(self).items() if name != "_script"}
+        return state | {"steps_and_model": (self.steps, self.model)}
 
     @property
     def rows(self) -> int:
@@ -94,8 +93,8 @@ class StudyFit(DrawnModel):
     @property
     def missing(self) -> Mapping[str, int]:
         """For each party that went missing, the first step without it."""
-        found = self.privacy.get("missing")
-        return found if isinstance(found, dict) else {}
+        by_party = self.privacy.get("missing")
+        return by_party if isinstance(by_party, dict) else {}
 
     @property
     def _drawn_from(self) -> Model:
@@ -109,7 +108,7 @@ class StudyFit(DrawnModel):
         """
         prior = None if self.prior is None else self.prior.rows
         model = refit_study(self.study, rows, source, self.missing, prior, near=self.model)
-        return replace(self, made=(self.steps, model))
+        return replace(self, steps_and_model=(self.steps, model))
 
     @property
     def tables(self) -> list[MeasuredTable]:
@@ -201,7 +200,7 @@ class StudyFit(DrawnModel):
             ("aggregation", study.aggregation.value),
             ("colluding parties tolerated", study.effective_colluders),
             ("attributes as", "bits" if self._in_bits else "their own domains"),
-            *((each.name, each.value) for each in method_of(study).decisions(study)),
+            *((decision.name, decision.value) for decision in method_of(study).decisions(study)),
             *self._frequencies(),
             ("study digest", study.digest.hex()),
         ]

@@ -50,14 +50,9 @@ def count(
 ) -> list[Counts]:
     """Return the contingency table of every attribute set; refuse one that is too large.
 
-    The table of a set has shape `[codes.sizes[j] for j in the set]`, axes as given.
-
-    Args:
-        codes: The rows.
-        attribute_sets: Positions of distinct attributes; the empty set asks for the row total.
-        groups: The group of each value, for attributes that are counted by groups of values.
-        weights: How many rows each row stands for, where a database groups its rows.
-        threads: How many threads count; one per core when not given.
+    The table of a set has shape `[codes.sizes[j] for j in the set]`, axes as given; the empty set
+    asks for the row total. `groups` has the group of each value, for attributes that are counted by
+    groups of values, `weights` how many rows each row stands for.
     """
     codes = codes.in_groups(groups)
     sets = checked_sets(attribute_sets, codes.sizes)
@@ -172,7 +167,6 @@ class Tally:
             self._add_by_sets(codes, weights, workers)
 
     def empty(self) -> Tally:
-        """Return a tally of the same request, without rows."""
         fresh = copy.copy(self)
         fresh._totals = np.zeros_like(self._totals)
         fresh._rows = 0
@@ -262,7 +256,6 @@ class _Layout:
         ]
 
     def add(self, codes: Codes, weights: Counts | None, rows: range, totals: Counts) -> None:
-        """Count some rows into `totals`."""
         if not self._sets:
             return
         if not can_compile():

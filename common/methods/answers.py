@@ -18,8 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.form import NetworkForm
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm
 from common.errors import InputError
 from common.methods.subn_plus.declared import (
     DECLARED,
@@ -79,7 +78,7 @@ class MeasuredAnswers(Model):
 def _as_json(table: Measurement) -> dict[str, object]:
     return {
         "attributes": list(table.attributes),
-        "groups": [None if own is None else own.tolist() for own in table.groupings],
+        "groups": [None if group_of is None else group_of.tolist() for group_of in table.groupings],
         "counts": table.counts.astype(np.int64).tolist(),
         "noise_variance": table.variance,
     }
@@ -97,7 +96,7 @@ def plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
 
 def named(facts: PublicFacts) -> tuple[int, ...]:
     """Return the columns that some analysis names."""
-    return tuple(sorted({a for own in facts.declared for a in own}))
+    return tuple(sorted({a for columns in facts.declared for a in columns}))
 
 
 def answers(study: Study) -> Script[Fit]:
@@ -147,7 +146,9 @@ def _fit(
     )
 
     def moved(tables: Sequence[Measurement]) -> list[Measurement]:
-        return [replace(own, attributes=tuple(place[a] for a in own.attributes)) for own in tables]
+        return [
+            replace(table, attributes=tuple(place[a] for a in table.attributes)) for table in tables
+        ]
 
     mixture: LatentModel = mixture_model(inside, moved(margins), declared=moved(declared))
     return MeasuredAnswers(facts.sizes, columns, (*margins, *declared), mixture)

@@ -21,8 +21,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from common.bayes.form import NetworkForm
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm
 from common.bayes.weighting import Floats, TooManyCells
 from common.errors import InputError
 from common.privacy.randomness import RandomSource, uniforms
@@ -95,12 +94,12 @@ def within(form: NetworkForm, possible: Possible) -> NetworkForm:
     if not possible.rules:
         return form
     rules = possible.weights()
-    wanted = {a: form.weighted(()).marginal(a) for a in possible.attributes}
+    margins = {a: form.weighted(()).marginal(a) for a in possible.attributes}
     weights = {a: np.ones(form.sizes[a]) for a in possible.attributes}
     weighted = form.weighted(rules)
     for _ in range(_MOST_FITTINGS):
         off = 0.0
-        for a, target in wanted.items():
+        for a, target in margins.items():
             if math.isinf(weighted.net.log_mass):
                 return form.weighted(rules)
             marginal = weighted.marginal(a)
@@ -128,11 +127,11 @@ def _shared_out(draws: Sequence[Draw], masses: Floats, rows: int, source: Random
 
 def _kept(draw: Draw, condition: Sequence[CellWeights], rows: int, source: RandomSource) -> Codes:
     """Draw rows until enough of them satisfy the condition."""
-    parts, accepted, tried = [draw(0, source)], 0, 0
+    parts, accepted, blocks = [draw(0, source)], 0, 0
     while accepted < rows:
-        if tried == _MOST_TRIES:
+        if blocks == _MOST_TRIES:
             raise InputError(
-                f"the condition: {accepted:,} of {tried * _TRY_ROWS:,} rows of this model satisfy "
+                f"the condition: {accepted:,} of {blocks * _TRY_ROWS:,} rows of this model satisfy "
                 f"it, too few to draw {rows:,}. Ask for fewer rows or a wider condition"
             )
         block = draw(_TRY_ROWS, source)
@@ -140,5 +139,5 @@ def _kept(draw: Draw, condition: Sequence[CellWeights], rows: int, source: Rando
         for part in condition:
             inside &= part.of(block) > 0
         parts.append(block.take(np.flatnonzero(inside)))
-        accepted, tried = accepted + parts[-1].rows, tried + 1
+        accepted, blocks = accepted + parts[-1].rows, blocks + 1
     return concatenate(parts).take(slice(0, rows))

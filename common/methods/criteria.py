@@ -29,7 +29,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.crypto.framing import frame
 from common.errors import InputError, LocalError
 from common.exchanges.sums import sum_step
@@ -43,8 +43,7 @@ from common.schema.attribute import numbers_of
 from common.schema.conditions import cells_of, parse
 from common.study.criteria import Criterion
 from common.study.document import Study
-from common.study.requests import Attributes, Counts, PartyRows, TableShape
-from common.study.results import read_cells
+from common.study.requests import Attributes, Counts, PartyRows, TableShape, read_cells
 from common.study.script import Fit, Script, added_up
 from common.study.steps import Step
 
@@ -121,12 +120,12 @@ class _Mean:
         (histogram,) = tables
         return [int(histogram @ self.grid), UNIT * int(histogram[self.known].sum())][: self.cells]
 
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
+    def interval(self, numbers: Sequence[float], error: float) -> tuple[float, float]:
         """Return the ends of the mean, if each number is at most `error` off."""
-        whole = (found[1] - error, found[1] + error) if self.cells == 2 else (1.0, 1.0)
+        whole = (numbers[1] - error, numbers[1] + error) if self.cells == 2 else (1.0, 1.0)
         if whole[0] <= 0:
             return self.ends
-        parts = [(found[0] + off) / n for off in (-error, error) for n in whole]
+        parts = [(numbers[0] + off) / n for off in (-error, error) for n in whole]
         least, greatest = self.ends
         low, high = (min(max(part, 0.0), 1.0) for part in (min(parts), max(parts)))
         return least + low * (greatest - least), least + high * (greatest - least)
@@ -164,8 +163,8 @@ class _Proportion:
     def numbers(self, tables: Sequence[Counts]) -> list[int]:
         return [UNIT * int(tables[0][self.holds].sum())]
 
-    def interval(self, found: Sequence[float], error: float) -> tuple[float, float]:
-        return max(found[0] - error, 0.0), min(found[0] + error, 1.0)
+    def interval(self, numbers: Sequence[float], error: float) -> tuple[float, float]:
+        return max(numbers[0] - error, 0.0), min(numbers[0] + error, 1.0)
 
     def sampling_error(self, exact: Sequence[int], rows: int) -> float:
         return _sampling_error(exact[0] / (UNIT * rows), rows)

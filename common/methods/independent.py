@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from common.bayes.domain import Domain
-from common.bayes.form import NetworkForm
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm
 from common.bayes.network import Network, needed_families
 from common.bayes.privbayes.decisions import Encoding, PrivBayesOptions, make_plan
 from common.bayes.privbayes.decisions import PrivBayesDecisions as PrivBayesPlan

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.domain import Domain
-from common.bayes.form import NetworkForm, of_attributes, of_bits
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_attributes, of_bits
 from common.bayes.network import (
     Conditional,
     Family,

@@ -33,12 +33,12 @@ _HERE = "registry"
 def methods() -> Mapping[str, Method]:
     """Return every method by its name, in the order of lists."""
     modules = (
-        import_module(f"{common.methods.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(common.methods.__path__)
-        if found.name != _HERE
+        import_module(f"{common.methods.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(common.methods.__path__)
+        if info.name != _HERE
     )
-    found = [module.METHOD for module in modules if hasattr(module, "METHOD")]
-    return {method.name: method for method in sorted(found, key=lambda each: each.place)}
+    every = [module.METHOD for module in modules if hasattr(module, "METHOD")]
+    return {method.name: method for method in sorted(every, key=lambda method: method.place)}
 
 
 def publishes_rows(method: str) -> bool:

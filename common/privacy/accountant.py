@@ -123,9 +123,7 @@ class Accountant:
     def charge(self, charge: Charge) -> None:
         """Record a charge before its answer is given.
 
-        Raises:
-            LocalError: it covers a party that is not of this study.
-            PolicyError: it would take a party past its cap. No party has been charged.
+        PolicyError if it would take a party past its cap: then no party has been charged.
         """
         for party, cost in charge.costs.items():
             if party not in self._caps:

@@ -20,10 +20,7 @@ def parse_epsilon(value: Written, key: str = "") -> Fraction:
     """Return the positive, finite budget that was written: 0.1, "0.1" and "1/10" are all 1/10.
 
     A float stands for its shortest decimal, the one a person typed; NumPy's scalars are floats too.
-    A refusal begins with the key, where a caller does not put it there.
-
-    Raises:
-        InputError: not a number, not finite, not above zero, or beyond all use.
+    A refusal, an InputError, begins with the key, where a caller does not put it there.
     """
     named = f"{key}: {value!r}" if key else repr(value)
     epsilon = _exact(value, f"{named} is not a number. Write it like 0.5, 1e-2 or 1/3")
@@ -53,11 +50,7 @@ def _exact(value: Written, refusal: str) -> Fraction | None:
 
 
 def parse_fraction(value: Written) -> Fraction:
-    """Return the part of a whole that was written, exactly: 0 up to below 1.
-
-    Raises:
-        InputError: not a number, or no such part.
-    """
+    """Return the part of a whole that was written, exactly: 0 up to below 1."""
     part = _exact(value, f"{value!r} is not a number. Write it like 0.2, 1/5 or 0")
     if part is None or not 0 <= part < 1 or part.denominator > _LARGEST_DENOMINATOR:
         raise InputError(f"{value!r} is no part of a whole. Write 0 up to below 1, like 0.2")
@@ -65,11 +58,7 @@ def parse_fraction(value: Written) -> Fraction:
 
 
 def parse_delta(value: Written) -> Fraction:
-    """Return the delta that was written, exactly; 0 for pure epsilon.
-
-    Raises:
-        InputError: not a number, negative, or so large that it promises nothing.
-    """
+    """Return the delta that was written, exactly; 0 for pure epsilon."""
     delta = _exact(value, f"{value!r} is not a number. Write it like 1e-9, or 0")
     if delta is None:
         raise InputError(f"{value!r} is meant for no table: choose 0, or about 1e-9")

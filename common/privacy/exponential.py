@@ -60,9 +60,6 @@ def exponential_mechanism(
 
     `score_error` bounds the absolute error of scores computed in floating point; it is paid for by
     a sensitivity larger by twice that.
-
-    Raises:
-        LocalError: no candidates, a score that is not finite, or a parameter out of range.
     """
     if len(scores) == 0:
         raise LocalError("there is no candidate to choose from")

@@ -124,7 +124,6 @@ class Spending:
         return exactly_at(order, self._divergence(order), delta) <= epsilon
 
     def words(self) -> str:
-        """Return it for people, at its largest delta."""
         at = f" at delta {shown(self.delta):g}" if self.delta else ""
         return f"epsilon {fraction_words(self.epsilon)}{at}"
 

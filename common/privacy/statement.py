@@ -221,7 +221,6 @@ class PrivacyStatement:
 
     @property
     def private(self) -> bool:
-        """Return whether the numbers below protect a row."""
         return not self.not_private_because
 
     @property
@@ -230,7 +229,6 @@ class PrivacyStatement:
         return self.promise.delivered(self.accountant.most_spent)
 
     def _paid(self, party: str) -> Fraction:
-        """Return the epsilon of one party's rows, at the promise's delta."""
         return self.promise.delivered(self.accountant.spent(party))
 
     def _realised(self, party: str) -> Fraction:
@@ -238,7 +236,6 @@ class PrivacyStatement:
         return self.promise.delivered(self.accountant.realised(party))
 
     def as_dict(self) -> dict[str, object]:
-        """Return the content of privacy.json."""
         accountant, promise = self.accountant, self.promise
         parties = accountant.parties
         claims = [promise.delivered(accountant.claimed(party)) for party in parties]

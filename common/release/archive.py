@@ -108,10 +108,8 @@ def zip_pieces(
 ) -> Iterator[bytes]:
     """Yield the bytes of the .zip of a release, in constant memory.
 
-    Args:
-        contents: the release, a folder or another .zip.
-        only: the files that go into the .zip; all of them if None.
-        added: further small files by name; a file of the release with that name is left out.
+    `only` are the files that go into it, None for all. `added` are further small files by name,
+    which take the place of the release's own.
     """
     stored = {name: size for name, size in contents.sizes().items() if only is None or name in only}
     sizes = stored | {name: len(data) for name, data in added.items()}

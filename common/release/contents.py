@@ -111,7 +111,6 @@ def read_whole(contents: Contents, name: str, *, most: int) -> bytes:
 
 
 def read_text(contents: Contents, name: str) -> str:
-    """Read a text file; raise InputError if it is not UTF-8."""
     try:
         return read_whole(contents, name, most=_MOST_TEXT).decode()
     except UnicodeDecodeError:
@@ -119,7 +118,6 @@ def read_text(contents: Contents, name: str) -> str:
 
 
 def read_json(contents: Contents, name: str, *, most: int = _MOST_TEXT) -> dict[str, Any]:
-    """Read the object in a JSON file; raise InputError if it is damaged."""
     data = read_whole(contents, name, most=most)
     with contents.blaming(name):
         return strict_json(data, name)

@@ -32,11 +32,9 @@ from common.methods.registry import method_of, methods, publishes_rows, run_of
 from common.privacy.statement import ROWS_NOT_AGREED, SEEDED, minor_version, versions
 from common.release import folder as release
 from common.release import range_file
-from common.release.commitments_file import read_commitments
 from common.release.contents import Contents, FileError, read_json, read_text, read_whole
-from common.release.folder import RESULTS, read_results, read_schema, read_study
+from common.release.folder import RESULTS, read_commitments, read_results, read_schema, read_study
 from common.release.integrity import Checked, Fault, Problem
-from common.release.linked_tables import read_linked, table_names
 from common.release.manifest import (
     MANIFEST,
     Manifest,
@@ -53,8 +51,7 @@ from common.release.model_file import (
     read_ranges,
     study_content,
 )
-from common.release.prior import PriorRelease, bundled_prior
-from common.release.replay import replay
+from common.release.prior import PriorRelease, bundled_prior, replay
 from common.release.stated import (
     adds_up,
     costs_add_up,
@@ -63,7 +60,7 @@ from common.release.stated import (
     stated_left,
     stated_missing,
 )
-from common.release.synthetic_table import KINDS, TableColumns, count_rows
+from common.release.synthetic_table import KINDS, TableColumns, count_rows, read_linked, table_names
 from common.study.accounting import account, missing_in, statement_of
 from common.study.commitments import Commitments, require_tables
 from common.study.document import Study
@@ -130,7 +127,6 @@ def method_of_release(manifest: Manifest, study: Study) -> MethodVersion:
 def check_consistency(
     contents: Contents, checked: Checked, *, tell: Reporter = silent
 ) -> Consistency:
-    """Compare the files of a release with each other."""
     consistency = Consistency()
     try:
         _Comparison(contents, checked, consistency).run(tell)
@@ -319,12 +315,11 @@ class _Comparison:
         return ""
 
     def _derive(self, study: Study, prior: PriorRelease | None) -> None:
-        """Derive statement, model and transcript, and compare them with what is there."""
         consistency = self._consistency
         try:
             gone = stated_missing(consistency.privacy, study)
             run = replay(study, consistency.results, gone, prior)
-            steps, learnt = run.made, run.model()
+            steps, learnt = run.steps, run.model()
             reasons = consistency.privacy.get("not_private_because")
             stated = reasons if isinstance(reasons, list) else []
             statement = statement_of(

@@ -10,6 +10,9 @@ their cost and the model, so a reader can derive those again, and a party can te
 the results that it saw. Its layout: the line `parley results 2`, then for every step its length (8
 bytes, big-endian) and its bytes: for a sum little-endian signed integers, all as wide as the
 largest needs; for a choice the published payload.
+
+commitments.json has each owner's commitment to its table with the owner's signature, and for each
+step one commitment for each of its parties, in order. Its bytes follow from its content.
 """
 
 from __future__ import annotations
@@ -29,6 +32,10 @@ from common.study.document import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+from common.release.contents import read_whole
+from common.study.commitments import Commitments, TableCommitment
 
 STATEMENT = "privacy.json"
 MODEL = "model.json"
@@ -52,6 +59,8 @@ _OF_A_STUDY = frozenset({STUDY, RESULTS, TRANSCRIPT})
 _RESULTS_HEAD = b"parley results 2\n"
 _LENGTH_BYTES = 8
 _MOST_RESULTS = 1 << 30
+_COMMITMENTS_FORMAT, _COMMITMENTS_VERSION = "parley commitments", 1
+_MOST_COMMITMENTS = 256 << 20
 
 
 @contextmanager
@@ -172,21 +181,18 @@ def cautions_of(folder: Path) -> list[str]:
 
 
 def read_schema(contents: Contents) -> Schema:
-    """Read the schema of a release."""
     text = read_text(contents, SCHEMA)
     with contents.blaming(SCHEMA):
         return Schema.from_toml(text, where=SCHEMA)
 
 
 def read_study(contents: Contents) -> Study:
-    """Read the study that a release is of."""
     text = read_text(contents, STUDY)
     with contents.blaming(STUDY):
         return Study.from_toml(text, where=STUDY)
 
 
 def read_json(folder: Path, name: str) -> dict[str, object]:
-    """Read one of a release's JSON files."""
     try:
         data = (folder / name).read_bytes()
     except FileNotFoundError as error:
@@ -210,12 +216,10 @@ def verdict_words(verdict: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def verdict_lines(privacy: Mapping[str, Any]) -> list[str]:
-    """Return the verdicts of a privacy.json, a line each."""
     return ["{}: {} ({})".format(*verdict_words(verdict)) for verdict in privacy["criteria"]]
 
 
 def write_results(path: Path, results: Sequence[bytes]) -> None:
-    """Write the results of a study, in the order of its steps."""
     with path.open("wb") as file:
         file.write(_RESULTS_HEAD)
         for result in results:
@@ -231,13 +235,63 @@ def read_results(contents: Contents) -> tuple[bytes, ...]:
     with contents.open(RESULTS) as stream:
         if stream.read(len(_RESULTS_HEAD)) != _RESULTS_HEAD:
             raise contents.error(RESULTS, why="not published results of version 2")
-        results, left = [], size - len(_RESULTS_HEAD)
-        while left > 0:
+        results, bytes_left = [], size - len(_RESULTS_HEAD)
+        while bytes_left > 0:
             length = int.from_bytes(stream.read(_LENGTH_BYTES), "big")
-            left -= _LENGTH_BYTES + length
-            if left < 0:  # before anything of that length is read
+            bytes_left -= _LENGTH_BYTES + length
+            if bytes_left < 0:  # before anything of that length is read
                 break
             results.append(stream.read(length))
-        if left != 0 or stream.read(1):
+        if bytes_left != 0 or stream.read(1):
             raise contents.error(RESULTS, why="cut short, or longer than it says")
     return tuple(results)
+
+
+def commitments_text(commitments: Commitments) -> str:
+    return json_text(
+        {
+            "format": _COMMITMENTS_FORMAT,
+            "version": _COMMITMENTS_VERSION,
+            "tables": {
+                name: {
+                    "commitment": commitment.value.hex(),
+                    "signature": commitment.signature.hex(),
+                }
+                for name, commitment in commitments.tables.items()
+            },
+            "contributions": [
+                [value.hex() for value in step] for step in commitments.contributions
+            ],
+        }
+    )
+
+
+def read_commitments(contents: Contents, study: Study) -> Commitments | None:
+    """Read the commitments in a release; None if the study has none."""
+    if not study.commitments:
+        return None
+    data = read_whole(contents, COMMITMENTS, most=_MOST_COMMITMENTS)
+    with contents.blaming(COMMITMENTS):
+        commitments = _commitments_in(strict_json(data, COMMITMENTS))
+        if commitments_text(commitments).encode() != data:
+            raise InputError("not written as parley writes commitments")
+        return commitments
+
+
+def _commitments_in(document: dict[str, Any]) -> Commitments:
+    if (document.get("format"), document.get("version")) != (
+        _COMMITMENTS_FORMAT,
+        _COMMITMENTS_VERSION,
+    ):
+        raise InputError(f"not {_COMMITMENTS_FORMAT} of version {_COMMITMENTS_VERSION}")
+    try:
+        tables = {
+            name: TableCommitment(
+                bytes.fromhex(entry["commitment"]), bytes.fromhex(entry["signature"])
+            )
+            for name, entry in document["tables"].items()
+        }
+        steps = document["contributions"]
+        return Commitments(tables, tuple(tuple(map(bytes.fromhex, step)) for step in steps))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"not commitments: {error!r}") from None

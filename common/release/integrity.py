@@ -75,7 +75,6 @@ class Checked:
 
     @property
     def files(self) -> dict[str, FileEntry]:
-        """Every file that is listed."""
         return {**self.manifest.files, **self.pages}
 
     @property
@@ -88,9 +87,6 @@ def check_bytes(contents: Contents, *, tell: Reporter = silent) -> Checked:
     """Compare every file with the manifest or pages.json, and these with every signature.
 
     Files are read once, in pieces, so a table of any size will do.
-
-    Raises:
-        InputError: there is no manifest that could be compared with.
     """
     data = read_whole(contents, MANIFEST, most=MOST_JSON_BYTES)
     manifest = Manifest.from_bytes(data)

@@ -98,12 +98,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """Read a manifest.
-
-        Raises:
-            InputError: it is none.
-            OtherVersionError: it is of a later version of the format.
-        """
+        """Read a manifest; OtherVersionError if it is of a later version of the format."""
         document = strict_json(data, MANIFEST)
         version, versions = document.get("version"), document.get("versions")
         if document.get("format") != _MANIFEST_FORMAT or type(version) is not int or version < 1:
@@ -143,7 +138,6 @@ def _method(value: object) -> MethodVersion:
 
 
 def pages_bytes(files: Mapping[str, FileEntry]) -> bytes:
-    """Return the content of pages.json."""
     document = {"format": _PAGES_FORMAT, "version": _PAGES_VERSION, "files": _listed(files)}
     return json_text(document).encode()
 
@@ -210,7 +204,6 @@ class Signature:
 
     @property
     def file(self) -> str:
-        """The name of its file in a release."""
         return f"{FOLDER}/{self.identity.fingerprint}.json"
 
     def require(self, manifest: bytes) -> None:
@@ -228,7 +221,6 @@ class Signature:
         return f"{word} by {self.role.value} {self.name!r} {self.identity.fingerprint}"
 
     def as_json(self) -> dict[str, str]:
-        """Return who signed, and in which role, for a script."""
         fingerprint = self.identity.fingerprint
         return {"role": self.role.value, "name": self.name, "fingerprint": fingerprint}
 

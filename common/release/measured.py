@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from common.privacy.noise_law import NoiseLaw
 from common.schema.codes import bit_positions
 from common.study.document import Study
-from common.study.requests import split_tables
-from common.study.results import read_cells
+from common.study.requests import read_cells, split_tables
 from common.study.steps import Step
 
 GROUPS = 8  # of an attribute, from which on they are as good as its values
@@ -171,7 +170,6 @@ def _within(table: MeasuredTable, order: int) -> Iterator[ExpectedError]:
 
 
 def study_tables(study: Study, steps: Sequence[Step]) -> list[MeasuredTable]:
-    """Return every table that a published sum of a study tells, with the noise in its cells."""
     sums = [step for step in steps if step.counts_all]
     return [table for step in sums for table in tables_of(study, step)]
 
@@ -206,7 +204,6 @@ def rows_of(study: Study, parties: Collection[str]) -> int:
 
 
 def attributes_of_bits(sizes: Iterable[int]) -> list[int]:
-    """Return the attribute of every bit."""
     return [a for a, span in enumerate(bit_positions(tuple(sizes))) for _ in span]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.privbayes.model import PrivBayesModel
 from common.errors import InputError, located
 from common.release import range_file
@@ -111,7 +111,6 @@ def read_range_file(path: Path | str) -> tuple[NoisyMatrix, Stored]:
 
 
 def read_ranges(contents: Contents) -> tuple[NoisyMatrix, Stored]:
-    """Read the range counts of a release."""
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch:
         copy = copy_into(Path(scratch), contents, RANGES)
         try:

@@ -7,19 +7,20 @@
 A prior is a .zip with the manifest of a release, its signatures, its schema, its study and its
 table: the first is what the digest is of, and has the digests of the others. The curator hands it
 to the parties, and a release has that of its study in `prior.zip`, so that it can be verified by
-itself.
+itself. `replay` runs a study's script again on the results in a release, with its prior.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
-from common.errors import InputError
+from common.errors import InputError, RemoteProtocolError
 from common.files import make_private_folder, replace
 from common.methods.prior import Prior
 from common.methods.registry import run_of
@@ -32,7 +33,9 @@ from common.release.manifest import FOLDER, MANIFEST
 from common.release.synthetic_table import read_codes
 from common.schema import Codes, Schema
 from common.study.document import Study
-from common.study.script import ScriptRun
+from common.study.script import ScriptRun, drive
+from common.study.steps import Result, Step
+from common.wording import many
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,6 @@ class PriorRelease:
         return self
 
     def begin(self, study: Study) -> ScriptRun:
-        """Begin a copy of the script of a study that builds on this release."""
         return run_of(study, self.require(study).rows)
 
 
@@ -118,7 +120,6 @@ def read_prior(path: Path) -> PriorRelease:
 
 
 def bundled_prior(contents: Contents, study: Study) -> PriorRelease | None:
-    """Read the prior of a release's study, in the release."""
     if not study.prior:
         return None
     with tempfile.TemporaryDirectory(prefix="parley-") as scratch, contents.blaming(release.PRIOR):
@@ -176,10 +177,48 @@ class Priors:
         return self._read[study.prior].require(study)
 
     def begin(self, study: Study) -> ScriptRun:
-        """Begin a fresh copy of the script of a study, with its prior if it names one."""
         prior = self.of(study)
         return run_of(study) if prior is None else prior.begin(study)
 
     def _write(self, prior: PriorRelease) -> None:
         make_private_folder(self._folder)
         replace(self._folder / f"{prior.digest}.zip", prior.data)
+
+
+def replay(
+    study: Study,
+    results: Sequence[bytes],
+    missing: Mapping[str, int] = MappingProxyType({}),
+    prior: PriorRelease | None = None,
+) -> ScriptRun:
+    """Run the study's script to its last step: it has every step, and can fit the model.
+
+    `missing` has, for each party that went missing, the first step without it. Raise InputError
+    if the results are not those of this study.
+    """
+    try:
+        return _replay(study, results, missing, prior)
+    except RemoteProtocolError as error:  # as from a peer, but a file has it
+        raise InputError(f"the results are not those of study {study.name!r}: {error}") from error
+
+
+def _replay(
+    study: Study,
+    results: Sequence[bytes],
+    missing: Mapping[str, int],
+    prior: PriorRelease | None,
+) -> ScriptRun:
+    run = run_of(study) if prior is None else prior.begin(study)
+    unread = iter(results)
+
+    def published(step: Step) -> Result:
+        data = next(unread, None)
+        if data is None:
+            raise InputError(f"found {many(len(results), 'result')}, and the study has more steps")
+        return step.read(study, data)
+
+    drive(run, published, missing)
+    if next(unread, None) is not None:
+        number = len(run.steps)
+        raise InputError(f"expected the results of {many(number, 'step')}, found {len(results)}")
+    return run

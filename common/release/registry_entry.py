@@ -23,7 +23,6 @@ _OF_A_STEP = (
 
 
 def registry_entry(path: Path) -> dict[str, object]:
-    """Return the entry of the release in a folder or a .zip."""
     with open_release(path) as contents:
         manifest = Manifest.from_bytes(read_whole(contents, MANIFEST, most=MOST_JSON_BYTES))
         statement = read_json(contents, STATEMENT)

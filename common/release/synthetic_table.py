@@ -41,6 +41,13 @@ from common.tables.csv_file import convert_options, parse_options
 if TYPE_CHECKING:
     import pandas as pd
 
+
+from collections.abc import Collection
+
+from common.release.folder import TABLES, events_table
+from common.schema.events import PERSON
+from common.schema.linked import LinkedCodes, Positions
+
 BLOCK_ROWS = 1 << 17  # rows of a block, and of a row group of a Parquet file
 KEPT_ROWS = 1 << 20  # so many are held for the report, and writing in one piece ends here
 _BY_SCHEMA = "by schema"
@@ -73,7 +80,6 @@ class TableColumns:
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> TableColumns:
-        """Return the columns of a model, by its model.json."""
         return cls({str(name): str(kind) for name, kind in document["columns"].items()})
 
     def shape(self, table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -167,7 +173,6 @@ class ParquetFile:
         )
 
     def formatted(self, table: pa.Table) -> pa.Table:
-        """Return a block in the types of the file."""
         columns = [table.column(field.name).cast(field.type) for field in self._stored]
         return pa.table(columns, schema=self._stored)
 
@@ -231,7 +236,6 @@ def count_rows(contents: Contents, name: str, schema: Schema) -> int:
 
 
 def read_codes(contents: Contents, name: str, schema: Schema) -> Codes:
-    """Encode the table of a release, all of it."""
     return concatenate(list(_encoded(contents, name, schema)))
 
 
@@ -293,3 +297,48 @@ def blocks_of(
             words = f"its columns are not those of the schema: {', '.join(strange)}"
             raise contents.error(name, why=words)
         yield from (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+
+
+def table_names(listed: Collection[str], schema: Schema) -> tuple[str, str]:
+    """Return the names of the tables of people and of events, of the files that a release has."""
+    people = next((name for name in TABLES if name in listed), None)
+    if people is None:
+        raise InputError("the release has no synthetic table")
+    return people, events_table(schema, people.rpartition(".")[2])
+
+
+def read_linked(contents: Contents, schema: Schema) -> LinkedCodes:
+    """Read both tables; InputError if events belong to no person, or are too many or unordered."""
+    events = schema.events
+    if events is None:
+        raise InputError("schema: it has no [events]")
+    of_people, of_events = table_names(contents.sizes(), schema)
+    people, numbers = _read(contents, of_people, schema.people)
+    if not np.array_equal(numbers, np.arange(1, people.rows + 1)) or not people.rows:
+        raise contents.error(of_people, why=f"column {PERSON!r} does not count people from 1 on")
+    codes, owners = _read(contents, of_events, schema.of_events)
+    if len(owners) and (np.any(np.diff(owners) < 0) or owners[0] < 1 or owners[-1] > people.rows):
+        raise contents.error(
+            of_events, why=f"column {PERSON!r} is not that of {of_people}, in order"
+        )
+    counts = np.bincount(owners, minlength=people.rows + 1)[1:].astype(np.int64)
+    if counts.max(initial=0) > events.most:
+        raise contents.error(of_events, why=f"a person has more than {events.most} events")
+    linked = LinkedCodes(people.columns, people.sizes, codes, counts, events.most)
+    rules, attributes = schema.possible_events, schema.attributes + events.attributes
+    with contents.blaming(of_events):
+        check_rules(rules.rules, attributes, rules.joined(people, codes, linked.of_person))
+    return linked
+
+
+def _read(contents: Contents, name: str, schema: Schema) -> tuple[Codes, Positions]:
+    parts, persons = [], [np.zeros(0, dtype=np.int64)]
+    try:
+        for block in blocks_of(contents, name, schema, more=(PERSON,)):
+            with contents.blaming(name):
+                parts.append(encoded_block(block, schema, where=name))
+            persons.append(block.column(PERSON).cast(pa.int64()).to_numpy())
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise contents.error(name, why=f"not a table that can be read: {error}") from None
+    empty = Codes.from_columns([np.zeros(0, dtype=np.int64)] * len(schema.sizes), schema.sizes)
+    return concatenate([empty, *parts]), np.concatenate(persons)

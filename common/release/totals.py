@@ -26,7 +26,7 @@ from common.schema.binning import Binning
 from common.schema.inside import Inside
 from common.study.analyses import about_events
 from common.study.document import Study
-from common.study.results import read_cells
+from common.study.requests import read_cells
 from common.study.steps import Step
 
 

@@ -153,9 +153,6 @@ def verify(
         bytes_only: do not compare the files with each other.
         rehearsal: a release of a rehearsal will do, too.
         tell: told how far the work is.
-
-    Raises:
-        InputError: it cannot be read, has no manifest, or is not safe to read.
     """
     if all_parties and bytes_only:
         raise InputError("who the parties are is in the study: leave out --bytes-only")

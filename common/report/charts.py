@@ -1,4 +1,4 @@
-"""Small charts as inline SVG.
+"""Small charts as inline SVG: bars, intervals, maps of pairs, survival curves.
 
 They use `currentColor` and CSS variables, so that one picture serves light pages, dark pages and
 paper; every chart carries a title that a screen reader reads, and prints its numbers, so that
@@ -8,19 +8,22 @@ colour-blind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.analysis.survival import Curve
 from common.report.page import Markup, titled
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 
 Interval = tuple[float, float]
+Point = tuple[float, float]
 SERIES_COLOURS = ("#0072b2", "#e69f00")
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#999999")
 _MORE, _LESS = "#e69f00", "#0072b2"
 _LIGHTS = ("#009e73", "#e69f00", "#d55e00")
 _WIDTH, _LABELS, _NUMBERS = 372.0, 140.0, 56.0
@@ -30,6 +33,7 @@ _MOST_ROWS = 16  # an attribute with more unordered values is shown by its most 
 _MOST_BINS = 40  # an attribute with more ordered values is shown in groups of equally many values
 _TWO_SIDED_95 = 1.96
 _ALIKE = 1.2  # times the narrowest bin: wider ones are drawn by density
+_CURVES_WIDTH, _CURVES_HEIGHT, _LEFT, _TOP, _LEGEND = 420.0, 220.0, 36.0, 10.0, 16.0
 _NUMBERED = 20.0  # the least width of a cell that has room for its number
 
 
@@ -267,7 +271,6 @@ def _widths(
 
 
 def _interval(noisy: NDArray[np.float64], places: NDArray[np.intp], deviation: float) -> Interval:
-    """Return the 95 % interval for the true proportion of some values."""
     middle = float(noisy[places].sum())
     reach = _TWO_SIDED_95 * deviation * len(places) ** 0.5
     return middle - reach, middle + reach
@@ -301,3 +304,68 @@ def _range(labels: Sequence[str], places: NDArray[np.intp]) -> str:
     if ".." in first and ".." in last:
         return f"{first.partition('..')[0]}..{last.rpartition('..')[2]}"
     return f"{first} … {last}"
+
+
+def curves_svg(time: str, curves: Sequence[Curve]) -> Markup:
+    """Draw survival by time; the table of the estimates has the numbers."""
+    longest = max((curve.times[-1] for curve in curves if curve.times), default=1.0) or 1.0
+    height = _TOP + _CURVES_HEIGHT + 34 + _LEGEND * len(curves)
+    parts = [_axes(time, longest)]
+    for number, curve in enumerate(curves):
+        colour = _COLOURS[number % len(_COLOURS)]
+        parts += _drawn(curve, longest, colour)
+        at = _TOP + _CURVES_HEIGHT + 44 + _LEGEND * number
+        words = "all" if curve.group is None else curve.group
+        parts.append(f'<rect x="{_LEFT}" y="{at - 8}" width="12" height="4" fill="{colour}"/>')
+        parts.append(text(_LEFT + 18, at, words))
+    label = f"survival by {time}, with intervals"
+    return svg(_LEFT + _CURVES_WIDTH + 12, height, "".join(parts), label=label)
+
+
+def _at(time: float, share: float, longest: float) -> Point:
+    return _LEFT + _CURVES_WIDTH * time / longest, _TOP + _CURVES_HEIGHT * (1 - share)
+
+
+def _axes(time: str, longest: float) -> str:
+    lines = []
+    for part in range(5):
+        x, y = _at(longest * part / 4, part / 4, longest)
+        lines.append(f'<path d="M{_LEFT} {y:.1f}h{_CURVES_WIDTH}" stroke="currentColor" '
+                     'stroke-opacity="0.15"/>')  # fmt: skip
+        lines.append(text(_LEFT - 4, y + 4, f"{part / 4:g}", anchor="end"))
+        lines.append(
+            text(x, _TOP + _CURVES_HEIGHT + 14, f"{longest * part / 4:g}", anchor="middle")
+        )
+    lines.append(text(_LEFT + _CURVES_WIDTH / 2, _TOP + _CURVES_HEIGHT + 28, time, anchor="middle"))
+    return "".join(lines)
+
+
+def _drawn(curve: Curve, longest: float, colour: str) -> list[str]:
+    """Draw a curve up to the first time at which there is no estimate."""
+    known: list[tuple[float, float, float, float]] = [(0.0, 1.0, 1.0, 1.0)]
+    for time, point in zip(curve.times, curve.points, strict=True):
+        if point.estimate is None or point.low is None or point.high is None:
+            break
+        known.append((time, point.estimate, point.low, point.high))
+    middle, low, high = (
+        _stairs([(row[0], row[place]) for row in known], longest) for place in (1, 2, 3)
+    )
+    band = _path([*high, *reversed(low)])
+    return [
+        f'<path d="{band}Z" fill="{colour}" fill-opacity="0.15"/>',
+        f'<path d="{_path(middle)}" fill="none" stroke="{colour}" stroke-width="1.6"/>',
+    ]
+
+
+def _stairs(points: Sequence[Point], longest: float) -> list[Point]:
+    """Return the corners of a staircase: level until the next time, and down there."""
+    corners = []
+    level = points[0][1]
+    for time, share in points:
+        corners += [_at(time, level, longest), _at(time, share, longest)]
+        level = share
+    return corners
+
+
+def _path(points: Iterable[Point]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)

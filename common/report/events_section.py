@@ -84,5 +84,4 @@ def _following(schema: Schema, linked: LinkedCodes) -> list[Markup]:
 
 
 def _rows(table: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return proportions of each row."""
     return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1), dtype=np.float64)

@@ -93,7 +93,6 @@ def _static(name: str) -> str:
 
 
 def heading(words: str) -> Markup:
-    """Make a heading inside a section."""
     return element("h3", words)
 
 
@@ -181,7 +180,6 @@ def _cell(value: object) -> Markup:
 
 
 def described(lines: Sequence[tuple[str, object]]) -> Markup:
-    """Lay out a table of words and their values."""
     rows = (
         element("tr", element("th", word, scope="row"), element("td", str(value)))
         for word, value in lines

@@ -25,10 +25,9 @@ from common.privacy.statement import REHEARSAL, suspicion
 from common.release.folder import verdict_words
 from common.release.measured import ExpectedError, Shares
 from common.release.spreadsheet import formula_warning
-from common.report.answers import answers_section
 from common.report.charts import Series, distribution, heatmap
+from common.report.estimates import answers_section, means_section
 from common.report.events_section import events_section
-from common.report.means import means_section
 from common.report.network_picture import network_svg
 from common.report.page import (
     Markup,
@@ -100,7 +99,6 @@ class ReleaseFacts:
 
     @property
     def rehearsal(self) -> bool:
-        """Whether the real rows were simulated."""
         return REHEARSAL in self.privacy["not_private_because"]
 
     @property

@@ -43,13 +43,8 @@ def write_release(
 ) -> Written:
     """Fill an empty folder, usually one of `release.new_folder`, and finish it.
 
-    Args:
-        folder: exists and is empty.
-        fitted: what was released of the real rows; all that follows is free of cost.
-        rows: how many synthetic rows; `fitted.output_rows` if None.
-        file_format: of the synthetic rows, see `release.FORMATS`.
-        signer: who signs the release, or None.
-        tell: told how far the work is.
+    Everything follows from what was released of the real rows, so it is free of cost. Without
+    `rows` there are `fitted.output_rows` synthetic rows, in one of `release.FORMATS`.
     """
     number = fitted.output_rows if rows is None else rows
     synthetic = fitted.released

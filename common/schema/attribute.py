@@ -54,11 +54,11 @@ class Listed:
         kinds = {type(value) for value in self.values}
         if not kinds <= {str} and not kinds <= {int} and not kinds <= {bool}:
             raise InputError("values: must be all strings or all integers")
-        seen: set[object] = set()
+        earlier: set[object] = set()
         for value in self.values:
-            if value in seen:
+            if value in earlier:
                 raise InputError(f"values: {value!r} is listed twice")
-            seen.add(value)
+            earlier.add(value)
 
     @property
     def count(self) -> int:
@@ -67,14 +67,14 @@ class Listed:
     @cached_property
     def by_number(self) -> dict[int | float, int]:
         """The places of the texts that are numbers; `common.schema.words` has the rule."""
-        found: dict[int | float, int] = {}
+        places: dict[int | float, int] = {}
         for place, value in enumerate(self.values):
             read = number(value.encode()) if isinstance(value, str) else None
             if read is None or math.isnan(read):
                 continue
-            if read not in found or word_of_number(read) == value:
-                found[read] = place
-        return found
+            if read not in places or word_of_number(read) == value:
+                places[read] = place
+        return places
 
 
 Domain = Listed | Binning

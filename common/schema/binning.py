@@ -202,9 +202,9 @@ class Binning:
         starts, spans = self.first - single, self.spans + 2 * single
         within = np.empty(len(numbers), dtype=np.uint8)
         for start in range(0, len(numbers), _BLOCK):
-            block, own = numbers[start : start + _BLOCK], bins[start : start + _BLOCK]
-            inside = np.clip(block, self.low, self.high) - starts.take(own)
-            within[start : start + _BLOCK] = np.rint(inside / spans.take(own) * (PLACES - 1))
+            block, codes = numbers[start : start + _BLOCK], bins[start : start + _BLOCK]
+            inside = np.clip(block, self.low, self.high) - starts.take(codes)
+            within[start : start + _BLOCK] = np.rint(inside / spans.take(codes) * (PLACES - 1))
         return within
 
     @cached_property

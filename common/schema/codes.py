@@ -90,8 +90,8 @@ class Codes:
     @property
     def nbytes(self) -> int:
         """The memory of all columns."""
-        held = (*self.columns, *self.places)
-        return sum(column.nbytes for column in held if column is not None)
+        arrays = (*self.columns, *self.places)
+        return sum(column.nbytes for column in arrays if column is not None)
 
     @property
     def width(self) -> int:
@@ -114,8 +114,8 @@ class Codes:
     def placed(self) -> Codes:
         """All columns, and then the places of each of them as further columns."""
         middle = np.full(self.rows, MIDDLE, dtype=np.uint8)
-        own = self.places or (None,) * self.width
-        columns = tuple(middle if place is None else place for place in own)
+        places = self.places or (None,) * self.width
+        columns = tuple(middle if place is None else place for place in places)
         return Codes((*self.columns, *columns), (*self.sizes, *(PLACES,) * self.width))
 
     def showing(self, sets: Sequence[Sequence[int]]) -> Codes:
@@ -127,13 +127,15 @@ class Codes:
         if not groups:
             return self
         columns, sizes = list(self.columns), grouped_sizes(self.sizes, groups)
-        for a, own in groups.items():
-            narrow: CodeColumn = np.array(own).astype(code_dtype(sizes[a]))
+        for a, group_of in groups.items():
+            narrow: CodeColumn = np.array(group_of).astype(code_dtype(sizes[a]))
             columns[a] = narrow[columns[a]]
         return Codes(tuple(columns), sizes, places=self.places)
 
     def take(self, rows: NDArray[np.integer[Any]] | slice) -> Codes:
-        places = (None if own is None else np.ascontiguousarray(own[rows]) for own in self.places)
+        places = (
+            None if column is None else np.ascontiguousarray(column[rows]) for column in self.places
+        )
         columns = (np.ascontiguousarray(column[rows]) for column in self.columns)
         return Codes(tuple(columns), self.sizes, places=tuple(places))
 
@@ -145,7 +147,7 @@ def grouped_sizes(sizes: Sequence[int], groups: Groups) -> tuple[int, ...]:
 
 def shows_places(sets: Sequence[Sequence[int]], width: int) -> bool:
     """Return whether a variable stands for places: number width + a for those of column a."""
-    return any(variable >= width for own in sets for variable in own)
+    return any(variable >= width for variables in sets for variable in variables)
 
 
 def shown_sizes(sizes: Sequence[int], sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -172,13 +174,13 @@ def _joined_places(tables: Sequence[Codes]) -> Places:
         return ()
 
     def column(position: int) -> CodeColumn | None:
-        own = [table.places[position] if table.places else None for table in tables]
-        if all(places is None for places in own):
+        parts = [table.places[position] if table.places else None for table in tables]
+        if all(places is None for places in parts):
             return None
         return np.concatenate(
             [
                 np.full(table.rows, MIDDLE, np.uint8) if places is None else places
-                for table, places in zip(tables, own, strict=True)
+                for table, places in zip(tables, parts, strict=True)
             ]
         )
 

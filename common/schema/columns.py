@@ -219,10 +219,10 @@ def _parsed_words(
 ) -> tuple[pa.Array, Mask | None, Mask | None]:
     """Read text as `_parsed` does, distinct text by distinct text."""
     texts = array.dictionary_encode()
-    found = [parse(word) for word in as_bytes(texts.dictionary)]
-    unknown = np.array([value is not None and value != value for value in found], dtype=bool)
+    numbers = [parse(word) for word in as_bytes(texts.dictionary)]
+    unknown = np.array([value is not None and value != value for value in numbers], dtype=bool)
     per_unit = 1_000_000 if pa.types.is_timestamp(target) else 1
-    values = [None if value is None or value != value else value * per_unit for value in found]
+    values = [None if value is None or value != value else value * per_unit for value in numbers]
     parsed = pa.array(values, type=target).take(texts.indices)
     if unknown.any():
         empty = either(empty, unknown.take(plain(texts.indices, 0)) & ~_nulls(array))
@@ -258,8 +258,8 @@ def as_text(array: pa.Array) -> pa.Array:
 def as_bytes(array: pa.Array) -> list[bytes]:
     """Return the texts of a column without nulls as bytes."""
     large = pa.types.is_large_string(array.type)
-    held: list[bytes] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
-    return held
+    texts: list[bytes] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
+    return texts
 
 
 def distinct(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], list[bytes | None]]:
@@ -313,8 +313,8 @@ def plain(array: pa.Array, filler: float) -> NDArray[Any]:
     if pa.types.is_boolean(array.type):  # bits in Arrow, bytes in numpy
         return plain(array.cast(pa.uint8()), filler).view(np.bool_)
     buffers = [None, array.buffers()[1]]
-    held = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
-    values: NDArray[Any] = np.from_dlpack(held)
+    filled = pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    values: NDArray[Any] = np.from_dlpack(filled)
     if array.null_count == 0:
         return values
     return np.where(plain(array.is_null(), 0), values.dtype.type(filler), values)

@@ -94,8 +94,8 @@ class CellWeights:
 
     def of(self, codes: Codes) -> NDArray[np.float64]:
         """Return the weight of every row."""
-        found: NDArray[np.float64] = self.table[tuple(codes.columns[a] for a in self.attributes)]
-        return found
+        weights: NDArray[np.float64] = self.table[tuple(codes.columns[a] for a in self.attributes)]
+        return weights
 
 
 def weights_of(condition: Condition, sizes: Sequence[int]) -> list[CellWeights]:
@@ -117,8 +117,8 @@ def cells_of(part: Part, sizes: Sequence[int]) -> tuple[tuple[int, ...], NDArray
 
 def _conjuncts(part: Part) -> Iterator[Part]:
     if isinstance(part, Join) and part.every and not part.negated:
-        for each in part.parts:
-            yield from _conjuncts(each)
+        for conjunct in part.parts:
+            yield from _conjuncts(conjunct)
     else:
         yield part
 
@@ -127,8 +127,8 @@ def _attributes(part: Part) -> Iterator[int]:
     if isinstance(part, CodeTest):
         yield part.attribute
     else:
-        for each in part.parts:
-            yield from _attributes(each)
+        for inner in part.parts:
+            yield from _attributes(inner)
 
 
 class Vocabulary:
@@ -341,7 +341,7 @@ class AttributeVocabulary:
         return token.error(
             f"{token.text} cuts through a bin of {name!r}, whose rows are only known together. "
             "Start and end a range with bins. The bins around it: "
-            + ", ".join(self.attribute.labels[each] for each in around)
+            + ", ".join(self.attribute.labels[code] for code in around)
         )
 
 

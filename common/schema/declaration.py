@@ -25,22 +25,7 @@ A hierarchy is made of tables (named groups) and arrays (their members), nested 
 leaves are the values, each exactly once. For bins the leaves are the numbers of the bins, 0 first.
 Columns that are no attribute are not read, and need no mention. A top-level `ignore = ["id"]` may
 name some, so that none of them becomes an attribute by mistake.
-[[rule]] tables say what cannot occur together in a row; `common.schema.rules` has their forms:
-
-    [[rule]]
-    when = "age < 15"           # conditions as in `parley query`
-    then = "occupation = none"
-
-    [[rule]]
-    impossible = "age < 15 and married = true"
-
-    [[rule]]
-    order = "admitted <= discharged"  # on bins: both attributes have the same
-
-    [[rule]]
-    determined = "region"       # each value of `by` has one of these
-    by = "town"                 # by the groups of its hierarchy, or as values = { North = [...] }
-
+[[rule]] tables say what cannot occur together in a row; docs/your-table.md has their forms.
 [events], [[events.attribute]] and [[events.rule]] declare a second table, of each person's events
 (`common.schema.events`). Unknown keys are errors.
 """
@@ -115,11 +100,11 @@ def read(document: Mapping[str, Any]) -> Declared:
         raise InputError('ignore: must be a list of column names, such as ["id"]')
     attributes, events = _attributes(document.get("attribute", [])), None
     if "events" in document:
-        found = read_events(document["events"])
+        entries = read_events(document["events"])
         with located("events"):
-            tables = _attributes(found.pop("attribute"))
-            rules = read_rules(found.pop("rule", []))
-        events = Events(attributes=tables, rules=rules, **found)
+            tables = _attributes(entries.pop("attribute"))
+            rules = read_rules(entries.pop("rule", []))
+        events = Events(attributes=tables, rules=rules, **entries)
     return Declared(attributes, tuple(ignore), read_rules(document.get("rule", [])), events)
 
 
@@ -151,19 +136,19 @@ def _attribute(table: Mapping[str, Any], number: int) -> Attribute:
         if kind == "boolean" and "values" in table:
             raise InputError("values: a boolean has false and true, nothing to list")
         binned = kind in BINNED_KINDS
-        found = read_table(table, _BINNED if binned else _LISTED)
-        missing = found.get("missing", False)
-        domain = _binning(kind, found) if binned else _listed(kind, found)
+        entries = read_table(table, _BINNED if binned else _LISTED)
+        missing = entries.get("missing", False)
+        domain = _binning(kind, entries) if binned else _listed(kind, entries)
         return Attribute(
             name=name,
             kind=kind,
             domain=domain,
             missing=bool(missing),
             missing_codes=missing if isinstance(missing, tuple) else (),
-            other=found.get("other", False),
-            clip=found.get("clip", False),
+            other=entries.get("other", False),
+            clip=entries.get("clip", False),
             tree=_tree(table["hierarchy"], _leaf_codes(domain)) if "hierarchy" in table else None,
-            frequencies=found.get("frequencies", ()),
+            frequencies=entries.get("frequencies", ()),
         )
 
 
@@ -184,7 +169,7 @@ def _missing(declared: object) -> bool | tuple[str, ...]:
 
 
 def _frequencies(declared: object) -> tuple[int, ...]:
-    known = isinstance(declared, list) and all(type(each) is int for each in declared)
+    known = isinstance(declared, list) and all(type(number) is int for number in declared)
     if not isinstance(declared, list) or not known or min(declared, default=0) < 0:
         raise InputError("expected whole numbers from 0 on, in the order of the values")
     check_most("the largest", max(declared, default=0), most=MOST_FREQUENCY)
@@ -226,46 +211,46 @@ _BINNED = {
 }
 
 
-def _listed(kind: str, found: Mapping[str, Any]) -> Listed:
+def _listed(kind: str, entries: Mapping[str, Any]) -> Listed:
     if kind == "boolean":
         return BOOLEANS
-    if not found.get("values"):
+    if not entries.get("values"):
         raise InputError(
             f"values: a {kind} attribute lists its values, such as values = ['a', 'b']"
         )
-    return Listed(found["values"])
+    return Listed(entries["values"])
 
 
-def _binning(kind: str, found: Mapping[str, Any]) -> Binning:
+def _binning(kind: str, entries: Mapping[str, Any]) -> Binning:
     whole = kind != "real"
-    if "edges" in found:
-        binning = Binning.from_edges(_edges(kind, found), whole=whole)
+    if "edges" in entries:
+        binning = Binning.from_edges(_edges(kind, entries), whole=whole)
     else:
         for key in ("min", "max"):
-            if key not in found:
+            if key not in entries:
                 raise InputError(f"{key}: missing. Write the public range, min and max or edges")
-        low, high = (_number(kind, key, found[key]) for key in ("min", "max"))
-        binning = Binning.equal_width(low, high, found.get("bins"), whole=whole)
-    if "decimals" in found:
-        binning = binning.with_decimals(found["decimals"])
-    if "heaps" not in found:
+        low, high = (_number(kind, key, entries[key]) for key in ("min", "max"))
+        binning = Binning.equal_width(low, high, entries.get("bins"), whole=whole)
+    if "decimals" in entries:
+        binning = binning.with_decimals(entries["decimals"])
+    if "heaps" not in entries:
         return binning
-    if not isinstance(found["heaps"], list):
+    if not isinstance(entries["heaps"], list):
         raise InputError("heaps: must be a list of numbers, such as [0, 40]")
-    return binning.with_heaps([_number(kind, "heaps", heap) for heap in found["heaps"]])
+    return binning.with_heaps([_number(kind, "heaps", heap) for heap in entries["heaps"]])
 
 
-def _edges(kind: str, found: Mapping[str, Any]) -> list[float]:
+def _edges(kind: str, entries: Mapping[str, Any]) -> list[float]:
     """Return the listed edges; min and max may repeat the outer two, or add them."""
-    if "bins" in found:
+    if "bins" in entries:
         raise InputError("edges: they say where the bins are. Leave bins out")
-    if not isinstance(found["edges"], list) or not found["edges"]:
+    if not isinstance(entries["edges"], list) or not entries["edges"]:
         raise InputError("edges: must be a list")
-    edges = [_number(kind, "edges", edge) for edge in found["edges"]]
-    low = _number(kind, "min", found["min"]) if "min" in found else edges[0]
-    high = _number(kind, "max", found["max"]) if "max" in found else edges[-1]
+    edges = [_number(kind, "edges", edge) for edge in entries["edges"]]
+    low = _number(kind, "min", entries["min"]) if "min" in entries else edges[0]
+    high = _number(kind, "max", entries["max"]) if "max" in entries else edges[-1]
     if low > edges[0] or high < edges[-1]:
-        raise InputError(f"edges: {found['edges']} leave the range from min to max")
+        raise InputError(f"edges: {entries['edges']} leave the range from min to max")
     return [low] * (low < edges[0]) + edges + [high] * (high > edges[-1])
 
 
@@ -285,9 +270,9 @@ def _tree(declared: object, codes: Mapping[str | int, int]) -> Node:
     """Return the declared groups as a tree over codes; every value must be there, once."""
     if not isinstance(declared, dict | list):
         raise InputError("hierarchy: must be a table of groups, such as { North = ['a', 'b'] }")
-    seen: set[int] = set()
-    tree = _node("", declared, codes, seen, depth=0)
-    absent = [repr(value) for value, code in codes.items() if code not in seen]
+    grouped: set[int] = set()
+    tree = _node("", declared, codes, grouped, depth=0)
+    absent = [repr(value) for value, code in codes.items() if code not in grouped]
     if absent:
         more = ", ..." if len(absent) > 5 else ""
         raise InputError(f"hierarchy: no group has the value {', '.join(absent[:5])}{more}")
@@ -295,14 +280,14 @@ def _tree(declared: object, codes: Mapping[str | int, int]) -> Node:
 
 
 def _node(
-    label: str, declared: object, codes: Mapping[str | int, int], seen: set[int], depth: int
+    label: str, declared: object, codes: Mapping[str | int, int], grouped: set[int], depth: int
 ) -> Node:
     if depth > MAX_DEPTH:
         raise InputError(f"hierarchy: nested more than {MAX_DEPTH} deep")
     if isinstance(declared, dict | list):
         members: Iterable[tuple[str, object]]
         members = declared.items() if isinstance(declared, dict) else (("", m) for m in declared)
-        children = tuple(_node(key, member, codes, seen, depth + 1) for key, member in members)
+        children = tuple(_node(key, member, codes, grouped, depth + 1) for key, member in members)
         if not children:
             raise InputError(f"hierarchy: the group {label!r} is empty")
         return Node(label or _joined(children), children)
@@ -313,9 +298,9 @@ def _node(
             f"hierarchy: {declared!r} is not a value of the attribute"
             f"{suggest(declared, [str(value) for value in codes])}"
         )
-    if code in seen:
+    if code in grouped:
         raise InputError(f"hierarchy: the value {declared!r} is in two groups")
-    seen.add(code)
+    grouped.add(code)
     return leaf(str(declared), code)
 
 
@@ -331,7 +316,7 @@ def write(
     blocks += [_rule_block(rule) for rule in rules]
     if events is not None:
         blocks.append("\n".join([*toml_lines(events.entries, header="[events]"), ""]))
-        blocks += [_block(own, "[[events.attribute]]") for own in events.attributes]
+        blocks += [_block(attribute, "[[events.attribute]]") for attribute in events.attributes]
         blocks += [_rule_block(rule, "[[events.rule]]") for rule in events.rules]
     return "\n".join(blocks)
 
@@ -368,7 +353,7 @@ def _binned(kind: str, domain: Binning) -> dict[str, Any]:
 def _rule_block(rule: Rule, header: str = "[[rule]]") -> str:
     entries: dict[str, object] = dict(rule.texts)
     if rule.values:
-        entries["values"] = {name: list(own) for name, own in rule.values}
+        entries["values"] = {name: list(values) for name, values in rule.values}
     return "\n".join([*toml_lines(entries, header=header), ""])
 
 
@@ -376,13 +361,15 @@ def _declared(node: Node, domain: Domain) -> Any:  # noqa: ANN401  (nested TOML)
     """Return a tree as nested tables and arrays; a group is named where its name is its own."""
     if node.code is not None:
         return domain.values[node.code] if isinstance(domain, Listed) else node.code
-    named = [bool(each.children) and each.label != _joined(each.children) for each in node.children]
-    members = [(each.label, _declared(each, domain)) for each in node.children]
+    named = [
+        bool(child.children) and child.label != _joined(child.children) for child in node.children
+    ]
+    members = [(child.label, _declared(child, domain)) for child in node.children]
     if all(named) and len(dict(members)) == len(members):
         return dict(members)
     return [
-        {label: member} if own else member
-        for (label, member), own in zip(members, named, strict=True)
+        {label: member} if by_name else member
+        for (label, member), by_name in zip(members, named, strict=True)
     ]
 
 

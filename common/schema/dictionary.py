@@ -93,18 +93,18 @@ def with_frequencies(schema: Schema, name: str, path: Path) -> Schema:
     attribute = schema.attributes[place]
     if not isinstance(attribute.domain, Listed):
         raise InputError(f"frequencies: {name!r} lists no values")
-    found = dict.fromkeys(map(str, attribute.domain.values), 0)
+    frequencies = dict.fromkeys(map(str, attribute.domain.values), 0)
     lines = csv.reader(text_of(path).removeprefix("\ufeff").splitlines())
     next(lines, None)
     for cells in lines:
         value, number = (cell.strip() for cell in [*cells, "", ""][:2])
-        if value not in found or not re.fullmatch(r"\d{1,12}", number):
+        if value not in frequencies or not re.fullmatch(r"\d{1,12}", number):
             raise InputError(
                 f"{path}: line {lines.line_num}: expected a value of {name!r} and a whole number, "
                 f"not {','.join(cells):.100}"
             )
-        found[value] = int(number)
-    weighed = replace(attribute, frequencies=tuple(found.values()))
+        frequencies[value] = int(number)
+    weighed = replace(attribute, frequencies=tuple(frequencies.values()))
     attributes = (*schema.attributes[:place], weighed, *schema.attributes[place + 1 :])
     return replace(schema, attributes=attributes)
 
@@ -122,11 +122,11 @@ def _lines(text: str) -> Iterator[_Line]:
     for cells in read:
         row = [cell.strip() for cell in [*cells, *[""] * len(header)][: len(header)]]
         if any(row):
-            own = {key: row[at[0]] for key, at in places.items() if at}
-            if not own["name"]:
+            cells_by_key = {key: row[at[0]] for key, at in places.items() if at}
+            if not cells_by_key["name"]:
                 raise InputError(f"line {read.line_num}: it has no name")
             kinds = (_KINDS.get(row[at].lower(), "") for at in places["kind"])
-            yield _Line(own["name"], tuple(filter(None, kinds)), own)
+            yield _Line(cells_by_key["name"], tuple(filter(None, kinds)), cells_by_key)
 
 
 def _proposed(lines: Sequence[_Line]) -> Proposal:
@@ -136,16 +136,16 @@ def _proposed(lines: Sequence[_Line]) -> Proposal:
     rules, unfit = list[dict[str, str]](), list[dict[str, str]]()
     for line in lines:
         try:
-            made = _attribute(line, cuts.get(line.name, ()))
+            attribute = _attribute(line, cuts.get(line.name, ()))
         except (InputError, ValueError) as error:
             raise InputError(f"column {line.name!r}: {error}") from None
-        if made is None:
+        if attribute is None:
             notes.append(f"{line.name}: left out, the dictionary has neither values nor a range")
         else:
-            attributes.append(made)
+            attributes.append(attribute)
     if not attributes:
         raise InputError("no column has values or a range")
-    known = [own["name"] for own in attributes]
+    known = [attribute["name"] for attribute in attributes]
     for line in lines:
         if line["asked if"] and line.name in known:
             rule = _rule(line)
@@ -164,22 +164,22 @@ def _proposed(lines: Sequence[_Line]) -> Proposal:
 def _attribute(line: _Line, cuts: Sequence[int]) -> dict[str, Any] | None:
     """Return the table of [[attribute]]; None without values or a range."""
     values, kind = _values(line["values"]), next(iter(line.kinds), "")
-    made: dict[str, Any] = {"name": line.name}
+    entries: dict[str, Any] = {"name": line.name}
     if kind == "boolean":
-        made["kind"] = kind
+        entries["kind"] = kind
     elif values:
-        made |= {"kind": "ordinal" if kind == "ordinal" else "categorical", "values": values}
+        entries |= {"kind": "ordinal" if kind == "ordinal" else "categorical", "values": values}
     elif line["min"] and line["max"]:
-        made |= _range(kind, line["min"], line["max"], line["bins"], cuts)
+        entries |= _range(kind, line["min"], line["max"], line["bins"], cuts)
     else:
         return None
     codes = [code.strip() for code in re.split(r"[;|]", line["missing"]) if code.strip()]
     empty = bool(line["asked if"]) and not line["otherwise"]
     if codes and codes[0].lower() not in (*_YES, "no"):
-        made["missing"] = codes
+        entries["missing"] = codes
     elif empty or (codes and codes[0].lower() in _YES):
-        made["missing"] = True
-    return made
+        entries["missing"] = True
+    return entries
 
 
 def _values(text: str) -> list[str]:
@@ -195,14 +195,14 @@ def _range(kind: str, low: str, high: str, bins: str, cuts: Sequence[int]) -> di
         whole = kind != "real" and all(re.fullmatch(r"[+-]?\d+", end) for end in (low, high))
         kind, read = ("integer", int) if whole else ("real", float)
     first, last = read(low), read(high)
-    made = {"kind": kind, "clip": True, "min": first, "max": last}
+    entries = {"kind": kind, "clip": True, "min": first, "max": last}
     if bins:
-        return made | {"bins": int(bins)}
+        return entries | {"bins": int(bins)}
     if kind != "integer":
-        return made
+        return entries
     inside = [cut for cut in cuts if first < cut < last]
     if not inside or last - first < DEFAULT_BINS:
-        return made
+        return entries
     step = (last - first) // DEFAULT_BINS + 1
     edges = sorted({*range(first, last, step), *inside, last})
     return {"kind": "integer", "clip": True, "edges": edges}
@@ -210,12 +210,12 @@ def _range(kind: str, low: str, high: str, bins: str, cuts: Sequence[int]) -> di
 
 def _cuts(lines: Sequence[_Line]) -> dict[str, list[int]]:
     """Return the whole numbers at which conditions cut each column: bins begin there."""
-    found: dict[str, list[int]] = {}
+    cuts: dict[str, list[int]] = {}
     for line in lines:
         with contextlib.suppress(InputError):  # the rule is left out, and why is noted
             for test in query.predicates(query.parse(_condition(line["asked if"]))):
-                found.setdefault(test.name.text, []).extend(_starts(test))
-    return found
+                cuts.setdefault(test.name.text, []).extend(_starts(test))
+    return cuts
 
 
 def _starts(test: query.Predicate) -> list[int]:

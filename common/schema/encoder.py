@@ -119,8 +119,8 @@ def emptied(attribute: Attribute, array: pa.Array) -> pa.Array:
     cells = (array if numeric else as_text(array)).dictionary_encode()
     distinct = cells.dictionary
     words = [member_of(n) or b"" for n in distinct.to_pylist()] if numeric else as_bytes(distinct)
-    held = [word in codes or number(word) in numbers for word in words]
-    coded = pa.array(held, pa.bool_()).take(cells.indices).fill_null(pa.scalar(value=False))
+    missing = [word in codes or number(word) in numbers for word in words]
+    coded = pa.array(missing, pa.bool_()).take(cells.indices).fill_null(pa.scalar(value=False))
     return pc.if_else(coded, pa.scalar(None, array.type), array)
 
 
@@ -141,22 +141,22 @@ def _encode_words(domain: Listed, array: pa.Array, empty: Mask | None) -> Encode
     if is_number(array.type):
         return _encode_numbers(domain, array, empty)
     texts = as_text(array)
-    found = pc.index_in(texts, value_set=text_array(domain.values).cast(texts.type))
-    if domain.by_number and found.null_count > texts.null_count:
-        found = _same_numbers(domain, texts, found)
-    codes = plain(found, 0).astype(code_dtype(domain.count))
-    unlisted = found.null_count > array.null_count
-    return Encoded(codes, empty, excluding(null_mask(found), empty) if unlisted else None)
+    places = pc.index_in(texts, value_set=text_array(domain.values).cast(texts.type))
+    if domain.by_number and places.null_count > texts.null_count:
+        places = _same_numbers(domain, texts, places)
+    codes = plain(places, 0).astype(code_dtype(domain.count))
+    unlisted = places.null_count > array.null_count
+    return Encoded(codes, empty, excluding(null_mask(places), empty) if unlisted else None)
 
 
-def _same_numbers(domain: Listed, texts: pa.Array, found: pa.Array) -> pa.Array:
+def _same_numbers(domain: Listed, texts: pa.Array, places: pa.Array) -> pa.Array:
     """Add the places of texts that are not listed, but are another text of a listed number."""
-    unknown = pc.and_(pc.is_null(found), pc.is_valid(texts))
+    unknown = pc.and_(pc.is_null(places), pc.is_valid(texts))
     rest = texts.filter(unknown).dictionary_encode()
     numbers = [number(word) for word in as_bytes(rest.dictionary)]
-    places = [None if each is None else domain.by_number.get(each) for each in numbers]
+    of_numbers = [None if value is None else domain.by_number.get(value) for value in numbers]
     return pc.replace_with_mask(
-        found, unknown, pa.array(places, type=found.type).take(rest.indices)
+        places, unknown, pa.array(of_numbers, type=places.type).take(rest.indices)
     )
 
 

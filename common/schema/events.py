@@ -75,7 +75,9 @@ class Events:
 
     def forgiven(self) -> Events:
         """Return events of which no cell is refused (`Attribute.forgiven`)."""
-        return replace(self, attributes=tuple(each.forgiven() for each in self.attributes))
+        return replace(
+            self, attributes=tuple(attribute.forgiven() for attribute in self.attributes)
+        )
 
     @property
     def entries(self) -> dict[str, object]:

@@ -30,14 +30,14 @@ def parse_formula(text: str, schema: Domains) -> Formula:
         InputError: it is none, a column is not in the schema, or one is there twice.
     """
     left, tilde, right = text.partition("~")
-    found = Formula(bare_name(left), tuple(map(bare_name, _PLUS.split(right))))
-    if not tilde or not all(found.columns):
+    formula = Formula(bare_name(left), tuple(map(bare_name, _PLUS.split(right))))
+    if not tilde or not all(formula.columns):
         raise InputError(f"model {text!r}: write it like 'income ~ age + sex'")
-    for name in found.columns:
+    for name in formula.columns:
         schema.position(name)
-    if len(set(found.columns)) < len(found.columns):
+    if len(set(formula.columns)) < len(formula.columns):
         raise InputError(f"model {text!r}: a column is there twice. Name it once")
-    return found
+    return formula
 
 
 def bare_name(text: str) -> str:

@@ -45,10 +45,10 @@ class Node:
 
     def codes(self) -> list[int]:
         """Return the codes of the leaves below (or at) this node, from left to right."""
-        codes, left = list[int](), [self]
-        while left:
-            node = left.pop()
-            left += reversed(node.children)
+        codes, waiting = list[int](), [self]
+        while waiting:
+            node = waiting.pop()
+            waiting += reversed(node.children)
             if node.code is not None:
                 codes.append(node.code)
         return codes

@@ -243,12 +243,12 @@ def _numbers_of(array: pa.Array, *, known: bool) -> tuple[pa.Array, tuple[str, .
         few = known or numbers > _ID_ROWS
     if padded or not few or numbers < (1 if known else _LEAST_NUMBERS) or "" in codes:
         return array, ()
-    kept = [None if w in codes else n for w, n in zip(words, values, strict=True)]
-    whole = all(n is None or (isinstance(n, int) and abs(n) <= _LARGEST) for n in kept)
+    cells = [None if w in codes else n for w, n in zip(words, values, strict=True)]
+    whole = all(n is None or (isinstance(n, int) and abs(n) <= _LARGEST) for n in cells)
     if not whole:
-        kept = [None if n is None else float(n) for n in kept]
-    found = pa.array(kept, pa.int64() if whole else pa.float64()).take(texts.indices)
-    return found.drop_null(), tuple(sorted(codes))
+        cells = [None if n is None else float(n) for n in cells]
+    column = pa.array(cells, pa.int64() if whole else pa.float64()).take(texts.indices)
+    return column.drop_null(), tuple(sorted(codes))
 
 
 def _dates_of(array: pa.Array) -> pa.Array:
@@ -282,7 +282,7 @@ def _words(column: _Column, notes: list[str]) -> Attribute:
     column = replace(column, missing=column.missing or len(texts) < len(counted))
     if {value.lower() for value in texts} == {"false", "true"}:
         return _boolean(column, notes)
-    values = sorted((each for each in texts if texts[each] >= LEAST_ROWS), key=_in_order)
+    values = sorted((text for text in texts if texts[text] >= LEAST_ROWS), key=_in_order)
     rare = len(texts) - len(values)
     if not values or (len(texts) > _ID_ROWS and rare > len(texts) / 2):
         raise InputError(f"{variety}, few rows each: names, identifiers or free text; {_BY_HAND}")

@@ -81,8 +81,8 @@ class LinkedCodes(Codes):
         The number of events is no column here: its groups are left to `with_number`.
         """
         first = self.width + 1
-        people = {v: own for v, own in groups.items() if v < self.width}
-        events = {v - first: own for v, own in groups.items() if v >= first}
+        people = {v: group_of for v, group_of in groups.items() if v < self.width}
+        events = {v - first: group_of for v, group_of in groups.items() if v >= first}
         coarse = Codes(self.columns, self.sizes).in_groups(people)
         return replace(
             self, columns=coarse.columns, sizes=coarse.sizes, events=self.events.in_groups(events)
@@ -94,8 +94,10 @@ class LinkedCodes(Codes):
         numbers = self.numbers[people]
         within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers, numbers)
         events = self.events.take(np.repeat(self.starts[people], numbers) + within)
-        own = Codes.take(self, rows)
-        return LinkedCodes(own.columns, own.sizes, events, numbers, self.most, places=own.places)
+        codes = Codes.take(self, rows)
+        return LinkedCodes(
+            codes.columns, codes.sizes, events, numbers, self.most, places=codes.places
+        )
 
     @property
     def with_number(self) -> Codes:
@@ -162,10 +164,10 @@ def encode_linked(
     if declared.order:
         check_order(declared.order, list(map(str, events.columns)))
         keys = order_keys(events[declared.order])
-    kept, numbers = first_events(
+    first, numbers = first_events(
         of_person[known], keys[known], people=codes.rows, most=declared.most
     )
-    encoded = _encoded_events(schema.of_events, events, known[kept], where=declared.name)
+    encoded = _encoded_events(schema.of_events, events, known[first], where=declared.name)
     return possible_histories(
         schema,
         LinkedCodes(

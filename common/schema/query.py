@@ -119,10 +119,10 @@ class Join(Generic[AnyTest]):
     def mask(self, rows: Any) -> Mask:  # noqa: ANN401
         """Return a truth value for each row; a single one where there are no parts."""
         join = np.logical_and if self.every else np.logical_or
-        held: Mask = np.array(self.every)
+        mask: Mask = np.array(self.every)
         for part in self.parts:
-            held = join(held, part.mask(rows))
-        return ~held if self.negated else held
+            mask = join(mask, part.mask(rows))
+        return ~mask if self.negated else mask
 
 
 def joined(expression: Expression, test: Callable[[Predicate], AnyTest]) -> AnyTest | Join[AnyTest]:
@@ -181,10 +181,10 @@ class _Parser:
     def whole(self) -> Expression:
         if self._at_end():
             return Every(())
-        found = self._either()
+        expression = self._either()
         if not self._at_end():
             raise self._next.error("expected 'and', 'or' or the end of the condition here")
-        return found
+        return expression
 
     @property
     def _next(self) -> Token:
@@ -199,10 +199,10 @@ class _Parser:
         return token
 
     def _took(self, word: str) -> bool:
-        found = self._next.is_(word)
-        if found:
+        there = self._next.is_(word)
+        if there:
             self._take()
-        return found
+        return there
 
     def _either(self) -> Expression:
         parts, sign = [self._every()], self._next
@@ -224,15 +224,15 @@ class _Parser:
             )
         sign = self._next
         if self._took("not"):
-            found: Expression = Not(self._factor(), sign)
+            expression: Expression = Not(self._factor(), sign)
         elif self._took("("):
-            found = self._either()
+            expression = self._either()
             if not self._took(")"):
                 raise self._next.error("expected ')', 'and' or 'or' here")
         else:
-            found = self._predicate()
+            expression = self._predicate()
         self._depth -= 1
-        return found
+        return expression
 
     def _predicate(self) -> Expression:
         name = self._next
@@ -250,8 +250,8 @@ class _Parser:
         negated = self._took("not")
         if not self._took("in"):
             raise self._next.error("expected one of = != in 'not in' is < <= > >= here")
-        found = self._members(name) if self._took("(") else self._range(name)
-        return Not(found, operator) if negated else found
+        expression = self._members(name) if self._took("(") else self._range(name)
+        return Not(expression, operator) if negated else expression
 
     def _value(self, operator: str) -> Token:
         if not _is_value(self._next):
@@ -263,8 +263,8 @@ class _Parser:
         negated = self._took("not")
         if not self._took("missing"):
             raise self._next.error("expected 'missing' or 'not missing' here. For a value write =")
-        found = Predicate(name, "missing")
-        return Not(found, sign) if negated else found
+        predicate = Predicate(name, "missing")
+        return Not(predicate, sign) if negated else predicate
 
     def _members(self, name: Token) -> Expression:
         """Read the list after `in (`; each member is a value, a group or a range."""

@@ -71,11 +71,11 @@ def _rule(table: Mapping[str, Any]) -> Rule:
             raise InputError(f"{key}: expected a text, not {table[key]!r:.100}")
     listed = table.get("values", {})
     if not isinstance(listed, dict) or not all(
-        isinstance(own, list) and all(type(each) in (str, int) for each in own)
-        for own in listed.values()
+        isinstance(values, list) and all(type(value) in (str, int) for value in values)
+        for values in listed.values()
     ):
         raise InputError("values: expected lists, such as { North = ['a', 'b'] }")
-    values = tuple((name, tuple(own)) for name, own in listed.items())
+    values = tuple((name, tuple(members)) for name, members in listed.items())
     return Rule(tuple((key, table[key]) for key in form), values)
 
 
@@ -93,8 +93,8 @@ class PossibleCells:
 
     def holds(self, columns: Columns) -> Cells:
         """Tell whether each row is possible, by all columns of the table."""
-        found: Cells = self.table[tuple(columns[a] for a in self.attributes)]
-        return found
+        possible: Cells = self.table[tuple(columns[a] for a in self.attributes)]
+        return possible
 
     def nearest(self, cell: tuple[int, ...]) -> tuple[int, ...]:
         """Return the nearest possible cell: only what gives way changes, if that is possible."""
@@ -129,17 +129,17 @@ class Possible:
 
     def weights(self) -> list[CellWeights]:
         """Return the rules as weights of cells: 0 for those that are impossible."""
-        return [CellWeights(each.attributes, each.table.astype(np.float64)) for each in self.rules]
+        return [CellWeights(rule.attributes, rule.table.astype(np.float64)) for rule in self.rules]
 
     def holds(self, codes: Codes) -> Cells:
         inside = np.ones(codes.rows, dtype=np.bool_)
-        for each in self.rules:
-            inside &= each.holds(codes.columns)
+        for rule in self.rules:
+            inside &= rule.holds(codes.columns)
         return inside
 
     def broken(self, codes: Codes) -> list[int]:
         """Count the rows that break each rule. Only the owner of the rows may see the counts."""
-        return [int(codes.rows - each.holds(codes.columns).sum()) for each in self.rules]
+        return [int(codes.rows - rule.holds(codes.columns).sum()) for rule in self.rules]
 
     def repaired(self, codes: Codes) -> Codes:
         """Return the rows, each that breaks a rule replaced by the nearest possible one.
@@ -165,23 +165,23 @@ class Possible:
         Numbers inside a bin are drawn independently, and exchanged where they come out in the wrong
         order. All pairs are repeated as often as there are pairs, so that chains come into order.
         """
-        pairs = [each.attributes for each in self.rules if each.rule.texts[0][0] == "order"]
+        pairs = [rule.attributes for rule in self.rules if rule.rule.texts[0][0] == "order"]
         for first, second in pairs * len(pairs):
             yield first, second, codes.columns[first] == codes.columns[second]
 
     def mask(self, variables: Sequence[int], grouped: Sequence[bool]) -> Cells | None:
         """Tell which cells of a table of attributes are possible; None if all may be."""
-        own = {a: axis for axis, a in enumerate(variables) if not grouped[axis]}
+        axis_of = {a: axis for axis, a in enumerate(variables) if not grouped[axis]}
         possible: Cells | None = None
-        for each in self.rules:
-            if not set(each.attributes) <= own.keys():
+        for rule in self.rules:
+            if not set(rule.attributes) <= axis_of.keys():
                 continue
-            axes = [own[a] for a in each.attributes]
+            axes = [axis_of[a] for a in rule.attributes]
             order = np.argsort(axes)
             shape = [1] * len(variables)
             for place, axis in enumerate(axes):
-                shape[axis] = each.table.shape[place]
-            table = each.table.transpose(order).reshape(shape)
+                shape[axis] = rule.table.shape[place]
+            table = rule.table.transpose(order).reshape(shape)
             possible = table if possible is None else possible & table
         return possible
 
@@ -194,7 +194,7 @@ def tables_of(rules: Sequence[Rule], schema: Domains) -> list[PossibleCells]:
             tables.append(_table(rule, schema))
             if not tables[-1].table.any():
                 raise InputError("no row can satisfy it")
-    cells = sum(each.table.size for each in tables)
+    cells = sum(rule.table.size for rule in tables)
     check_most("cells of the tables of all rules together", cells, most=8 * MOST_RULE_CELLS)
     return tables
 
@@ -202,11 +202,11 @@ def tables_of(rules: Sequence[Rule], schema: Domains) -> list[PossibleCells]:
 def repair(rules: Sequence[PossibleCells], columns: Mapping[int, NDArray[np.intp]]) -> Cells:
     """Replace rows by the nearest possible ones, in place; return those that cannot be."""
     for _ in range(len(rules) + 1):
-        if all(each.holds(columns).all() for each in rules):
+        if all(rule.holds(columns).all() for rule in rules):
             break
-        for each in rules:
-            _repair(each, columns)
-    return np.asarray(~np.logical_and.reduce([each.holds(columns) for each in rules]))
+        for rule in rules:
+            _repair(rule, columns)
+    return np.asarray(~np.logical_and.reduce([rule.holds(columns) for rule in rules]))
 
 
 def _repair(rule: PossibleCells, columns: Mapping[int, NDArray[np.intp]]) -> None:
@@ -228,9 +228,9 @@ def example_of(
     about = sorted({a for rule in tables for a in rule.attributes})
     ends = {a: [t for t in tables if max(t.attributes) == a] for a in about}
     row: dict[int, int] = {}
-    tried, code = 0, 0
+    attempts, code = 0, 0
     while len(row) < len(about):
-        tried += 1
+        attempts += 1
         a = about[len(row)]
         free = np.ones(sizes[a], dtype=np.bool_)
         free[:code] = False
@@ -238,7 +238,7 @@ def example_of(
             free &= rule.table[tuple(row.get(b, slice(None)) for b in rule.attributes)]
         if free.any():
             row[a], code = int(free.argmax()), 0
-        elif not row or tried > most:
+        elif not row or attempts > most:
             raise InputError("rules: no row was found that satisfies all of them. Leave one out")
         else:
             code = row.popitem()[1] + 1
@@ -303,21 +303,25 @@ def _order(rule: Rule, text: str, schema: Domains) -> PossibleCells:
 
 
 def _determined(rule: Rule, name: str, by: str, schema: Domains) -> PossibleCells:
-    places, (other, own) = _pair((by, name), schema)
-    if own is other or not isinstance(own.domain, Listed) or not isinstance(other.domain, Listed):
+    places, (other, target) = _pair((by, name), schema)
+    if (
+        target is other
+        or not isinstance(target.domain, Listed)
+        or not isinstance(other.domain, Listed)
+    ):
         raise InputError(f"determined: {name!r} and {by!r} are two attributes with listed values")
-    wanted = np.full(other.size, -1)
-    labels = {label: code for code, label in enumerate(own.labels)}
+    code_for = np.full(other.size, -1)
+    labels = {label: code for code, label in enumerate(target.labels)}
     members = _listed_codes(rule, other) if rule.values else _group_codes(other.tree)
     for label, codes in members.items():
         if label in labels:
-            wanted[codes] = labels[label]
+            code_for[codes] = labels[label]
         elif rule.values:
             raise InputError(f"values: {name!r} has no value {label!r}")
-    if (wanted[: other.value_count] < 0).any():
-        at = int(np.flatnonzero(wanted < 0)[0])
+    if (code_for[: other.value_count] < 0).any():
+        at = int(np.flatnonzero(code_for < 0)[0])
         raise InputError(f"determined: nothing says what {name!r} is for {other.labels[at]!r}")
-    possible = (wanted[:, None] == np.arange(own.size)) | (wanted[:, None] < 0)
+    possible = (code_for[:, None] == np.arange(target.size)) | (code_for[:, None] < 0)
     return _possible_cells(rule, schema, places, possible, [name])
 
 
@@ -334,19 +338,19 @@ def _pair(
 def _listed_codes(rule: Rule, attribute: Attribute) -> dict[str, list[int]]:
     """Return the codes that a rule lists for each value of the determined attribute."""
     places = {label: code for code, label in enumerate(attribute.labels)}
-    for member in (str(each) for _, members in rule.values for each in members):
+    for member in (str(value) for _, members in rule.values for value in members):
         if member not in places:
             raise InputError(f"values: {attribute.name!r} has no value {member!r}")
-    return {label: [places[str(each)] for each in members] for label, members in rule.values}
+    return {label: [places[str(value)] for value in members] for label, members in rule.values}
 
 
 def _group_codes(tree: Node | None) -> dict[str, list[int]]:
     """Return the codes of every group of a hierarchy, by its name."""
     if tree is None:
         raise InputError("determined: give the other attribute a hierarchy, or list the values")
-    found: dict[str, list[int]] = {}
+    codes_by_group: dict[str, list[int]] = {}
     for child in tree.children:
         if not child.is_leaf:
-            found |= _group_codes(child)
-            found[child.label] = child.codes()
-    return found
+            codes_by_group |= _group_codes(child)
+            codes_by_group[child.label] = child.codes()
+    return codes_by_group

@@ -89,7 +89,9 @@ class Schema:
 
     def __repr__(self) -> str:
         """Return a line for a notebook: how many attributes, and the first of them."""
-        shown = ", ".join(f"{each.name} ({each.size})" for each in self.attributes[:_SHOWN])
+        shown = ", ".join(
+            f"{attribute.name} ({attribute.size})" for attribute in self.attributes[:_SHOWN]
+        )
         more = ", ..." if len(self.attributes) > _SHOWN else ""
         return f"Schema of {many(len(self.attributes), 'attribute')}: {shown}{more}"
 
@@ -251,16 +253,16 @@ class Schema:
         codes: list[CodeColumn] = []
         places: list[CodeColumn | None] = []
         for attribute, pieces in zip(self.attributes, columns, strict=True):
-            done: list[CodeColumn] = []
+            parts: list[CodeColumn] = []
             within: list[CodeColumn] = []
             before = 0
             for piece in pieces:
                 numbers = numbers_after(before, row_numbers)
-                own, inside = encode_column(attribute, piece, where=where, row_numbers=numbers)
-                done.append(own)
+                column, inside = encode_column(attribute, piece, where=where, row_numbers=numbers)
+                parts.append(column)
                 within += () if inside is None else (inside,)
-                before += len(own)
-            codes.append(done[0] if len(done) == 1 else np.concatenate(done))
+                before += len(column)
+            codes.append(parts[0] if len(parts) == 1 else np.concatenate(parts))
             places.append(np.concatenate(within) if len(within) > 1 else next(iter(within), None))
         table = Codes(tuple(codes), self.sizes, places=tuple(places))
         return self.possible.repaired(table)
@@ -378,7 +380,9 @@ class Proposal:
         off the data.
         """
         attributes = events.schema.attributes
-        dates = [each.name for each in attributes if each.kind in ("date", "datetime")]
+        dates = [
+            attribute.name for attribute in attributes if attribute.kind in ("date", "datetime")
+        ]
         order = dates[0] if len(dates) == 1 else ""
         shared = set(self.schema.names).intersection(events.schema.names)
         linked = Events(

@@ -70,11 +70,11 @@ def read_table(
     for key in required:
         if key not in table:
             raise InputError(f"{dotted}{key} is missing. Set it")
-    found = {}
+    values = {}
     for key, value in table.items():
         with located(f"{dotted}{key}"):
-            found[key] = parsers[key](value)
-    return found
+            values[key] = parsers[key](value)
+    return values
 
 
 def refuse_unknown(table: Iterable[str], known: Collection[str], *, dotted: str = "") -> None:

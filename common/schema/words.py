@@ -78,10 +78,10 @@ def whole(word: bytes) -> int | float | None:
 
 def moment(word: bytes) -> int | None:
     """Return seconds since 1970, rounded down; None if the text is no moment, or has a zone."""
-    found = _MOMENT.fullmatch(word.strip())
-    if found is None:
+    fields = _MOMENT.fullmatch(word.strip())
+    if fields is None:
         return None
-    parts = [part.decode() for part in found.groups() if part is not None]
+    parts = [part.decode() for part in fields.groups() if part is not None]
     date, time = "-".join(parts[:3]), ":".join([*parts[3:], "00", "00", "00"][:3])
     try:
         return int(np.datetime64(f"{date}T{time}", "s").astype(np.int64))
@@ -91,9 +91,9 @@ def moment(word: bytes) -> int | None:
 
 def boolean(word: bytes) -> int | None:
     """Return 1 or 0; None if the text is neither true nor false."""
-    found = _TRUTH.get(word.strip().lower())
-    if found is not None:
-        return found
+    truth = _TRUTH.get(word.strip().lower())
+    if truth is not None:
+        return truth
     value = number(word)
     return int(value) if value in (0, 1) else None
 

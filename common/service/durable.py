@@ -9,12 +9,6 @@ A role is deterministic given the study, the messages in order and the random so
 The messages are in the inbox, and the key of each step's source is on disk before it is used. So a
 replay of the inbox brings the role back. What the role would send during a replay is thrown away:
 sealed envelopes would differ, and the bytes in the outbox are the ones that count.
-
-    live = DurableRole("a study", begin=make_role, feed=give, messages=..., key_of=..., ...)
-    with live.guarded():                       # forgets the role if it gets ahead of the disk
-        effects = live.current().receive(message)
-        with database.transaction():
-            ...                                # message and effects, all or none
 """
 
 from __future__ import annotations

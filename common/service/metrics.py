@@ -1,8 +1,5 @@
 """Metrics in Prometheus's text format over HTTP: figures about the service, never about rows.
 
-    with serving_metrics("127.0.0.1:9100", lambda: [Sample(...), ...]):
-        ...
-
 Samples are collected when they are asked for. The endpoint has no access control, so it is
 off unless it is given an address; give it an address that only the monitoring can reach.
 """

@@ -4,12 +4,6 @@ A service that is told to read its settings again begins anew with them, in the 
 finishes the calls in progress, closes its files and opens them again, as a restart does. Settings
 that cannot be read change nothing, and the log says why. Neither do settings that are as they were,
 so that a log rotation or a closing terminal disturbs no study.
-
-```
-with reloading(lambda: curator_settings(config, os.environ)) as rounds:
-    for settings, stopping in rounds:
-        serve(settings, stopping=stopping)
-```
 """
 
 from __future__ import annotations

@@ -4,12 +4,6 @@ A service's settings are a frozen dataclass. The origin of each value is kept fo
 key that the service does not know is an error wherever it is written: a misspelt limit that is
 silently ignored is no limit.
 
-    settings = read_settings(
-        CuratorSettings, prefix="PARLEY_CURATOR_", file=path, environment=os.environ, flags={}
-    )
-    settings.values.listen            # "0.0.0.0:7443"
-    settings.origins["listen"]        # "PARLEY_CURATOR_LISTEN"
-
 Paths in a file are relative to it. Secrets are not settings: a passphrase comes from a file that a
 setting names, or from the environment, never from a flag.
 """

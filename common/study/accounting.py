@@ -23,11 +23,8 @@ def account(study: Study, steps: Iterable[Step]) -> Accountant:
     """Charge every step, party by party, with what it truly costs.
 
     In the sound profile the study's budget is every party's cap, so a method that would cost more
-    than it says is refused here. In the paper's profile there is no cap: the paper's own count
-    stands beside the truth as a claim.
-
-    Raises:
-        PolicyError: the steps cost a party more than the study says.
+    than it says is refused here, with PolicyError. In the paper's profile there is no cap: the
+    paper's own count stands beside the truth as a claim.
     """
     promise = study.promise
     cap = promise.budget if study.profile == "sound" else None

@@ -60,7 +60,6 @@ class Analysis:
 
     @property
     def words(self) -> str:
-        """The analysis in a phrase."""
         groups = f" by {', '.join(self.by)}" if self.by else ""
         return f"{self.kind} of {', '.join(self.about)}{groups}"
 
@@ -80,7 +79,6 @@ class Analysis:
         return ["", *toml_lines(self.plain, header="[[analysis]]")]
 
     def columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the names of its columns."""
         if self.kind == "regression":
             return tuple(parse_formula(self.about[0], schema.joined).columns)
         if self.kind == "share":
@@ -130,11 +128,6 @@ def _listed(items: object) -> list[str | Mapping[str, object]]:
             "or dicts"
         )
     return list(listed)
-
-
-def parse_analysis(text: str, schema: Schema) -> Analysis:
-    """Read an analysis that is written as one text."""
-    return read_analysis(_table(text), schema)
 
 
 def _table(text: str) -> dict[str, object]:

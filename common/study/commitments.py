@@ -39,7 +39,6 @@ class TableCommitment:
     def make(
         cls, study: StudyId, party: str, *, digest: str, salt: bytes, identity: Identity
     ) -> TableCommitment:
-        """Commit to the table of this digest."""
         value = committed_table(study, party, digest=digest, salt=salt)
         return cls(value, identity.sign(_statement(study, party, value)))
 
@@ -92,7 +91,6 @@ def require_tables(study: Study, tables: Tables) -> None:
 
 
 def committed_table(study: StudyId, party: str, *, digest: str, salt: bytes) -> bytes:
-    """Return the commitment to a table."""
     return _under(salt, ("parley table 1", study, party, digest))
 
 

@@ -47,7 +47,6 @@ class Criterion:
 
     @property
     def words(self) -> str:
-        """The criterion in a phrase."""
         limit = f"{float(100 * self.limit):g} %" if self.relative else f"{float(self.limit):g}"
         if self.kind != "distance":
             return f"{self.kind} of {self.about} within {limit}"

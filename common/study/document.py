@@ -179,7 +179,6 @@ class Study:
             self.signature.require(self.digest)
 
     def expired(self, today: dt.date) -> bool:
-        """Return whether it is too late for a party to join."""
         return self.expires is not None and today > self.expires
 
     def _check_people(self) -> None:
@@ -260,11 +259,9 @@ class Study:
 
     @property
     def can_agree(self) -> bool:
-        """Whether its masks can rest on a hybrid agreement of keys."""
         return self.aggregation is not Aggregation.CLEAR and self.noise is not Noise.ONE_SHARE
 
     def signed_by(self, identity: Identity) -> Study:
-        """Return the study with this identity's signature in place of any other."""
         return replace(self, signature=StudySignature.make(self.digest, identity))
 
     @property
@@ -274,17 +271,14 @@ class Study:
 
     @cached_property
     def parties(self) -> tuple[str, ...]:
-        """The names of the parties, in the order of the ring and of the cohorts."""
         return tuple(member.name for member in self.members)
 
     @cached_property
     def rows_of(self) -> Mapping[str, int]:
-        """The public number of rows of each party, by name and in order."""
         return {member.name: member.rows for member in self.members}
 
     @cached_property
     def roster(self) -> Mapping[str, PublicIdentity]:
-        """The pinned identity of each party, by name and in order."""
         return {member.name: member.identity for member in self.members}
 
     @cached_property
@@ -304,7 +298,6 @@ class Study:
 
     @property
     def rows(self) -> int:
-        """The public number of rows of all parties together."""
         return sum(member.rows for member in self.members)
 
     @property
@@ -395,7 +388,6 @@ class Study:
 
     @classmethod
     def load(cls, path: Path) -> Study:
-        """Read a study from a file; errors name the file, the key and what is wrong."""
         return cls.from_toml(text_of(path), where=str(path))
 
     @classmethod
@@ -417,13 +409,10 @@ class Study:
         members: Sequence[Member],
         signature: StudySignature | None = None,
     ) -> Study:
-        """Make the study of these terms, in plain values.
+        """Make the study of these terms, in plain values; InputError names the key.
 
         They have the names of `common.study.terms`. None stands for a term that is left out; noise
         that is left out is what the profile calls for.
-
-        Raises:
-            InputError: naming the key and what would do.
         """
         stated = {key: value for key, value in terms.items() if value is not None}
         settings, criteria = stated.pop("settings", {}), stated.pop("criteria", [])

@@ -62,4 +62,4 @@ def steps_without_rows(study: Study, run: ScriptRun, *, party: str | None = None
         cells += len(result)
         check_most("the integers that all its steps ask for", cells, most=MOST_PLAN_CELLS)
         run.advance(result)
-        run.drop_made()
+        run.drop_steps()

@@ -40,7 +40,6 @@ class Prospect:
 
     @property
     def words(self) -> str:
-        """The forecast in a phrase."""
         return f"{self.how}; {self.unit} within about +-{self.within:.2g}"
 
 
@@ -108,11 +107,7 @@ class Method:
     place: int = 100  # where it stands in lists, smallest first
 
     def run(self, study: Study) -> ScriptRun:
-        """Begin a fresh copy of the script that the study implies.
-
-        Raises:
-            InputError: the method cannot do what the study asks of it.
-        """
+        """Begin a fresh copy of the script; InputError if the method cannot do what is asked."""
         if study.encoding not in self.encodings:
             raise InputError(
                 f"encoding: {self.name} cannot take {study.encoding!r}; use encoding = "

@@ -20,12 +20,10 @@ class StudyState(enum.StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether the study has ended."""
         return self is StudyState.DONE or self.failed
 
     @property
     def failed(self) -> bool:
-        """Whether it has ended without a release."""
         return self in (StudyState.REFUSED, StudyState.FAILED)
 
 

@@ -1,4 +1,8 @@
-"""What a party computes from its own rows for a sum: tables of counts, or numbers made of them."""
+"""What a party computes from its own rows for a sum: tables of counts, or numbers made of them.
+
+A sum is published as little-endian signed integers, each as wide as the largest needs: each party
+receives each result, so in a study of many turns these are most of the bytes.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.crypto.framing import frame
+from common.errors import RemoteProtocolError
 from common.marginals import count
 from common.schema.codes import NO_GROUPS, Codes, Groups, binarise
 
@@ -104,7 +109,6 @@ def scaled(counts: Counts, *, top: int, bottom: int) -> Counts:
 
 
 def split_tables(shapes: Sequence[TableShape], vector: Counts) -> list[Counts]:
-    """Cut a vector of answers into tables."""
     ends = np.cumsum([shape.cells for shape in shapes])
     parts = np.split(vector, ends[:-1]) if shapes else []
     return [part.reshape(shape.shape) for part, shape in zip(parts, shapes, strict=True)]
@@ -190,3 +194,22 @@ class TableRequest:
     def answer(self, data: PartyRows) -> Counts:
         rows = rows_in_bits(data) if self.in_bits else data
         return np.concatenate([table.reshape(-1) for table in rows.count(self.sets)])
+
+
+def encode_cells(total: NDArray[np.int64]) -> bytes:
+    largest = max(int(total.max(initial=0)), -1 - int(total.min(initial=0)))
+    width = largest.bit_length() // 8 + 1
+    return total.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
+
+
+def read_cells(data: bytes, cells: int) -> NDArray[np.int64]:
+    """Read a published sum; RemoteProtocolError if `encode_cells` would write it otherwise."""
+    width, rest = divmod(len(data), cells)
+    if rest or not 1 <= width <= 8:
+        raise RemoteProtocolError(f"a sum of {cells} cells has {len(data)} bytes")
+    wide = np.zeros((cells, 8), np.uint8)
+    wide[:, 8 - width :] = np.frombuffer(data, np.uint8).reshape(cells, width)
+    total = np.asarray(wide.view("<i8")[:, 0] >> 8 * (8 - width), dtype=np.int64)
+    if encode_cells(total) != data:
+        raise RemoteProtocolError(f"a sum of {cells} cells is not written as short as it can be")
+    return total

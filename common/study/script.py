@@ -75,10 +75,9 @@ class NearFit:
 class ScriptRun:
     """A script on its way through one study.
 
-    Args:
-        rows: the public row count of every party; only studies that may miss one need it.
-        protected_rows: how many rows the promise covers at once: those of one person.
-        tables: at most how many tables the steps ask for, where the method knows it beforehand.
+    `rows` has the public row count of every party, which only studies that may miss one need. The
+    promise covers `protected_rows` at once: those of one person. The steps ask for at most so many
+    `tables`, where the method knows it beforehand.
     """
 
     def __init__(
@@ -96,42 +95,41 @@ class ScriptRun:
         self._fit: Fit | None = None
         self._model: Model | None = None
         self._missing: frozenset[str] = frozenset()
-        self._made: list[Step] = []
-        self._asked: Step | None = self._next(None)
-        self._step = self._asked
+        self._steps: list[Step] = []
+        self._full_step: Step | None = self._next(None)
+        self._step = self._full_step
 
     def step(self) -> Step | None:
         """Return what the parties that are left do next; None when there is a model."""
         return self._step
 
     @property
-    def made(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """Every step that has its result, with the parties that are in it."""
-        return tuple(self._made)
+        return tuple(self._steps)
 
     def step_without(self, missing: Collection[str]) -> Step | None:
         """Return the current step as if these parties were left out; nothing changes."""
-        return _without(self._asked, self._missing.union(missing))
+        return _without(self._full_step, self._missing.union(missing))
 
     def leave_out(self, missing: Collection[str]) -> None:
         """Go on without these parties, from the current step on."""
         self._missing = self._missing.union(missing)
-        self._step = _without(self._asked, self._missing)
+        self._step = _without(self._full_step, self._missing)
 
     def advance(self, result: Result) -> None:
         """Take the published result of the current step, a sum over the parties that are left.
 
-        Raises:
-            RemoteProtocolError: the choice is not one that the step allows; nothing has changed.
+        A choice that the step does not allow is a RemoteProtocolError, and changes nothing.
         """
         step = self._step
         if step is None:
             raise LocalError("this is not a result of the script's current step")
         step.exchange.check(step, result)
         answer = result if isinstance(result, bytes) else self._scaled(step, result)
-        self._made.append(step)
-        self._asked = self._next(answer)
-        self._step = _without(self._asked, self._missing)
+        self._steps.append(step)
+        self._full_step = self._next(answer)
+        self._step = _without(self._full_step, self._missing)
 
     def _scaled(self, step: Step, result: Counts) -> Total:
         """Return a sum as the script sees it."""
@@ -142,15 +140,15 @@ class ScriptRun:
         """Go on, in a dry run, without the outcome of a choice on which no later step depends."""
         if self._step is None or self._step.exchange.shapes_steps:
             raise LocalError("later steps depend on the outcome of the script's current step")
-        self._asked = self._next(b"")
-        self._step = _without(self._asked, self._missing)
+        self._full_step = self._next(b"")
+        self._step = _without(self._full_step, self._missing)
 
-    def drop_made(self) -> None:
+    def drop_steps(self) -> None:
         """Drop the steps that have their results, which a dry run does not need."""
-        self._made.clear()
+        self._steps.clear()
 
     def _total(self, step: Step, counts: Counts) -> Total:
-        requested = self._asked
+        requested = self._full_step
         if requested is None or step.parties == requested.parties:
             return Total(counts)
         there, every = (sum(self._rows[name] for name in s.parties) for s in (step, requested))

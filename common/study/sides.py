@@ -57,7 +57,7 @@ class Notice:
 Move = Post | Expel | BeginAgain | Notice
 
 
-class Kept:
+class ExchangeState:
     """What exchanges keep at a party from one step to the next, by its class. Secret."""
 
     def __init__(self) -> None:
@@ -67,19 +67,19 @@ class Kept:
         self._things[type(thing)] = thing
 
     def get(self, kind: type[_T]) -> _T | None:
-        """Return what was kept of a class; None before."""
+        """Return the state of a class; None before it is kept."""
         return self._things.get(kind)
 
     def __repr__(self) -> str:
-        return f"Kept({', '.join(kind.__name__ for kind in self._things)})"
+        return f"ExchangeState({', '.join(kind.__name__ for kind in self._things)})"
 
 
 @dataclass(slots=True)
 class Memory:
-    """What a party has for every exchange of a study: its keys, and what was kept. Secret."""
+    """What a party has for every exchange of a study: keys, and what exchanges keep. Secret."""
 
     member: LocalParty
-    kept: Kept = field(default_factory=Kept)
+    state: ExchangeState = field(default_factory=ExchangeState)
 
 
 class PartySide:
@@ -161,14 +161,9 @@ class CuratorSide:
         return []
 
     def result(self) -> bytes:
-        """Return the result as it is published, once this side is done.
-
-        Raises:
-            RemoteProtocolError: what was sent has no result.
-        """
+        """Return the result as it is published, once this side is done."""
         raise NotImplementedError
 
 
 def relayed(sender: str, message: StepMessage) -> Post:
-    """Pass a sealed payload on to the party that it names."""
     return Post(round=message.round, payload=message.payload, to=message.peer, sender=sender)

@@ -27,7 +27,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.model import Model as Model
+from common.bayes.form import Model as Model
 from common.crypto.framing import frame
 from common.crypto.paillier.keys import PrivateKey
 from common.crypto.sums.plan import Noise, SumPlan, draw_noise
@@ -40,7 +40,7 @@ from common.schema.linked import concatenate_linked
 from common.study.document import Study
 from common.study.history import HistoryDigest, StepDigest
 from common.study.requests import Attributes, Counts, PartyRows, Request, RowsInMemory, TableShape
-from common.study.sides import CuratorSide, Kept, Memory, PartySide
+from common.study.sides import CuratorSide, ExchangeState, Memory, PartySide
 
 Result: TypeAlias = Counts | bytes
 """Of a step, as it is published: a noisy vector, or the payload of a party's choice."""
@@ -65,14 +65,12 @@ class Step:
 
     @property
     def noise_law(self) -> NoiseLaw:
-        """The law of the noise in a sum."""
         if self.law is None:
             raise LocalError(f"step {self.name!r}: only a sum is under the noise of a law")
         return self.law
 
     @property
     def counted(self) -> Request:
-        """What each of the parties of a sum counts."""
         if self.request is None:
             raise LocalError(f"step {self.name!r}: only in a sum do parties count")
         return self.request
@@ -88,7 +86,6 @@ class Step:
 
     @property
     def cells(self) -> int:
-        """The number of integers in the result."""
         return 0 if self.request is None else self.request.cells
 
     @property
@@ -116,7 +113,6 @@ class Step:
 
     @cached_property
     def canonical(self) -> bytes:
-        """Everything that matters about the step."""
         return self.exchange.canonical(self)
 
     @property
@@ -253,10 +249,9 @@ class OnePlace:
     study: Study
     tables: Mapping[str, Codes]
     source: RandomSource
-    kept: dict[str, Kept] = field(default_factory=dict)  # by party
+    states: dict[str, ExchangeState] = field(default_factory=dict)  # by party
 
     def rows(self, *parties: str) -> RowsInMemory:
-        """Return the rows of some parties together."""
         return RowsInMemory(concatenate_linked([self.tables[party] for party in parties]))
 
     def noise(self, step: Step, plan: SumPlan) -> NDArray[np.int64]:
@@ -267,7 +262,6 @@ class OnePlace:
         )
 
     def choose(self, step: Step, run: Callable[[PartyRows, RandomSource], bytes]) -> bytes:
-        """Run the mechanism of a choice on the rows of its parties."""
         return run(self.rows(*step.parties), self.source)
 
     def answer(self, step: Step) -> Result:

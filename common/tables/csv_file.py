@@ -80,7 +80,6 @@ class CsvFile:
         check_utf8: bool = True,
         block_size: int | None = None,
     ) -> dict[str, Any]:
-        """Return the options with which Arrow reads some columns."""
         # Arrow skips empty lines before the header only where it skips all others.
         line, _ = next(_bytes_in_records(self.path, self.delimiter), (1, []))
         skipped = line - 1 if len(self.names) == 1 else 0

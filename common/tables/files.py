@@ -85,7 +85,6 @@ class FileReader(TableReader):
         return {}
 
     def columns_of(self, schema: Schema) -> list[str]:
-        """Return the columns of the schema, in the order of the file."""
         return [name for name in self.names if name in schema.names]
 
     def draft(self) -> pa.Table:
@@ -244,7 +243,7 @@ class ParquetReader(FileReader):
     def _groups(
         self, metadata: pyarrow.parquet.FileMetaData, groups: list[int], names: list[str]
     ) -> Iterator[ColumnPieces]:
-        left = sum(metadata.row_group(group).num_rows for group in groups)
+        rows_left = sum(metadata.row_group(group).num_rows for group in groups)
         with (
             self._reading(),
             pyarrow.parquet.ParquetFile(
@@ -252,10 +251,10 @@ class ParquetReader(FileReader):
             ) as file,
         ):
             columns = [_Cursor(self._values(file, groups, name)) for name in names]
-            while left:
-                rows = min(left, _BATCH_ROWS)
+            while rows_left:
+                rows = min(rows_left, _BATCH_ROWS)
                 yield ColumnPieces(rows, (column.take(rows) for column in columns))
-                left -= rows
+                rows_left -= rows
 
     def _values(
         self, file: pyarrow.parquet.ParquetFile, groups: list[int], name: str

@@ -83,7 +83,6 @@ class TableReader(ABC):
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of all columns."""
         return self._names
 
     def mark(self) -> str | None:
@@ -94,22 +93,18 @@ class TableReader(ABC):
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
         """Yield the columns of these names, in parts of any size.
 
-        Raises:
-            InputError: the place cannot be read.
-            pyarrow.ArrowInvalid: it cannot be read in this way; see `read_slowly`. Both may come
-                from a part as well.
+        Of a part, or here, a `pyarrow.ArrowInvalid` says that the place cannot be read in this way;
+        see `read_slowly`.
         """
 
     def read_slowly(self) -> bool:
         """Switch to a slower way to read the same cells; False if there is none.
 
-        Raises:
-            InputError: the schema is strict, and the rows are not those of a table.
+        InputError if the schema is strict, and the rows are not those of a table.
         """
         return False
 
     def table(self, names: Sequence[str]) -> pa.Table:
-        """Return the columns of these names, all rows at once."""
         return with_fallback(self, lambda: self._table(names))
 
     def _table(self, names: Sequence[str]) -> pa.Table:
@@ -128,7 +123,6 @@ class TableReader(ABC):
 
 
 def as_table(rows: Rows, names: Sequence[str]) -> pa.Table:
-    """Return rows in any of their forms as a table."""
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, Chosen):
@@ -138,11 +132,7 @@ def as_table(rows: Rows, names: Sequence[str]) -> pa.Table:
 
 
 def check_readable(reader: TableReader, *, may_be_empty: bool) -> None:
-    """Read every column once, and look at nothing.
-
-    Raises:
-        InputError: the table cannot be read, or has no rows, or two columns of the same name.
-    """
+    """Read every column once, and look at nothing; InputError if that fails."""
     twice = [name for name, times in Counter(reader.names).items() if times > 1]
     if twice:
         raise InputError(f"{reader.where}: duplicate column {twice[0]!r}. Rename one of the two")
@@ -164,7 +154,6 @@ def _rows_of(part: Part) -> int:
 
 
 def with_fallback(reader: TableReader, read: Callable[[], _Read]) -> _Read:
-    """Read a table, slowly if the quick way fails."""
     try:
         try:
             return read()
@@ -177,11 +166,7 @@ def with_fallback(reader: TableReader, read: Callable[[], _Read]) -> _Read:
 
 
 def encoded(part: Part, schema: Schema, reader: TableReader) -> Iterator[Codes]:
-    """Yield the rows of a part as codes.
-
-    Raises:
-        InputError: naming the place, the row and the cell that the schema refuses.
-    """
+    """Yield the rows of a part as codes; InputError names the row and the cell refused."""
     before, where = part.first_row, reader.where
     for rows in part.read():
         numbers = numbers_after(before, reader.row_numbers)

@@ -33,11 +33,9 @@ class TableFile:
 
     @property
     def labels(self) -> formats.Labels:
-        """The labels of values by column, of a file that has labels."""
         return self.reader.labels
 
     def row_numbers(self, positions: Sequence[int]) -> Sequence[int]:
-        """Return the rows at these positions, as the user finds them in the file."""
         return self.reader.row_numbers(positions)
 
     def encode(self, schema: Schema) -> Codes:
@@ -58,14 +56,9 @@ def read_table(
 ) -> TableFile:
     """Read the table in a file; an InputError names the file and the row.
 
-    Args:
-        path: `.parquet` and `.pq` are Parquet; `common.tables.formats` has more endings; everything
-            else is CSV (`.gz` is decompressed).
-        schema: of the table; only its columns are read, as text. Without one, a draft: all columns,
-            in types that their cells have.
-        delimiter: between the cells of a CSV; None for the one that its header has.
-        sheet: of an Excel file; empty for the first.
-        more: columns that are read besides those of the schema.
+    `.parquet` and `.pq` are Parquet, `common.tables.formats` has more endings, and everything else
+    is CSV (`.gz` is decompressed). With a schema only its columns, and those of `more`, are read,
+    as text. Without one it is a draft: all columns, in types that their cells have.
     """
     path = Path(path)
     reader = _reader(path, schema, delimiter, sheet)

@@ -105,7 +105,6 @@ class WaveletDecisions:
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The shape of the matrix that is kept."""
         return tuple(axis.stored for axis in self.stored_axes)
 
     @property
@@ -124,7 +123,6 @@ class WaveletDecisions:
 
     @property
     def slab(self) -> int:
-        """The number of sub-matrices worked on at once."""
         room = SLAB_COEFFICIENTS // math.prod(self.sub_matrix_shape)
         return max(1, min(room, self.sub_matrices))
 

@@ -210,10 +210,6 @@ def privelet(
         untransformed: for the last two, which attributes are left alone: those for which the
             worst query's variance is then smaller ("exact", or "bound" by the paper's bound), or
             the names given.
-
-    Raises:
-        InputError: a domain too large, or an epsilon too small for exact arithmetic.
-        PolicyError: the owner's budget does not allow it. Nothing was charged or drawn.
     """
     plan = plan_privelet(schema, epsilon, method=method, untransformed=untransformed)
     plan.check_rows(codes)

@@ -80,13 +80,10 @@ class NoisyMatrix:
             raise LocalError(f"cells of shape {self.cells.shape} do not fit the plan")
 
     def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
-        """Count the rows that satisfy a query.
+        """Count the rows that satisfy a query; InputError names the place that is wrong in it.
 
         A query is like "age in 20..39 and sex = Female and country in Europe"; an empty one counts
         all rows (`common.schema.query`).
-
-        Raises:
-            InputError: naming the place in the query and what is allowed there.
         """
         many = self.counts([query], confidence=confidence)
         exact = (many.standard_deviations, many.low, many.high)
@@ -94,17 +91,14 @@ class NoisyMatrix:
         return RangeCount(float(many.values[0]), deviation, low, high, confidence)
 
     def counts(self, queries: Sequence[str], *, confidence: float = 0.95) -> RangeCounts:
-        """Count the rows that satisfy each of many queries."""
         return self.box_counts(self._vocabulary.boxes(queries), confidence=confidence)
 
     def box_counts(self, boxes: Boxes, *, confidence: float = 0.95) -> RangeCounts:
         """Count the rows in each box of positions.
 
-        Args:
-            boxes: shape (boxes, attributes, 2): first position and one past the last. Positions
-                are codes, or along a hierarchy the leaves from left to right, where only the leaves
-                below one node make a range.
-            confidence: of the intervals.
+        Boxes have shape (boxes, attributes, 2): first position and one past the last. Positions are
+        codes, or along a hierarchy the leaves from left to right, where only the leaves below one
+        node make a range.
         """
         if self._possible is None:
             return self._counted(boxes, confidence)
@@ -342,11 +336,9 @@ class NoiseMoments:
         self._cumulants = _shaped(map(discrete_laplace_fourth_cumulant, scales), multipliers, 4)
 
     def variances(self, reaches: Sequence[Reach]) -> NDArray[np.float64]:
-        """Return the exact variance of each answer."""
         return _contract(self._variances, [reach.second for reach in reaches])
 
     def fourth_cumulants(self, reaches: Sequence[Reach]) -> NDArray[np.float64]:
-        """Return the exact fourth cumulant of each answer."""
         return _contract(self._cumulants, [reach.fourth for reach in reaches])
 
 

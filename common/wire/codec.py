@@ -1,10 +1,9 @@
 """Messages to bytes and back.
 
-    data = TO_CURATOR.encode(message)      # what a party journals, and sends
-    message = TO_CURATOR.decode(data)      # what the curator's role receives
-
-The bytes are an encoded ToParty or ToCurator of protos/common/wire/v1/messages.proto; `rounds` says
-which field of it holds the message of an exchange. Decoding is strict (see `strict`): whatever
+The bytes are an encoded ToParty or ToCurator of protos/common/wire/v1/messages.proto. Version 0.2
+knew each round of each exchange as a kind of message, and the bytes are still those: nodes of both
+versions finish a study together, and a study that is under way survives an upgrade. A round of a
+new exchange travels as the contract's StepMessage. Decoding is strict (see `strict`): whatever
 bytes arrive, the outcome is a message that checked itself or a `WireError` with the name of what is
 wrong, and memory stays within a small multiple of the input's.
 """
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar, get_args
 
 from google.protobuf.message import Message
@@ -21,13 +20,41 @@ from google.protobuf.message import Message
 from common.crypto.framing import frame, unframe
 from common.errors import LocalError, RemoteProtocolError
 from common.study.messages import StepMessage, ToCurator, ToParty
-from common.wire import rounds, strict
+from common.wire import strict
 from common.wire.catalogue import ErrorCode, WireError
-from common.wire.rounds import Form
 from common.wire.v1 import messages_pb2
 
 ENCODING = 1
 _GENERIC = "step_message"  # of rounds without a field of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one round travels in one direction."""
+
+    field: str  # of the envelope, ToParty or ToCurator
+    parts: tuple[str, ...]  # the fields that hold the payload, in order
+    peer: str = ""  # the field that names the other party
+
+
+ROUNDS_TO_PARTY: Mapping[str, Form] = {
+    "envelope": Form("envelope_relayed", ("envelope",), peer="sender"),
+    "share keys": Form("keys_relayed", ("missing", "payload")),
+    "open box": Form("box_disputed", ("receiver", "signature")),
+    "judge": Form("box_judged", ("dealer", "receiver", "evidence", "signature", "secret")),
+    "consistency check": Form("list_published", ("missing",)),
+    "unmask": Form("signatures_relayed", ("payload",)),
+}
+ROUNDS_TO_CURATOR: Mapping[str, Form] = {
+    "envelope": Form("envelope_posted", ("envelope",), peer="recipient"),
+    "masked input": Form("share_submitted", ("chunk", "payload")),
+    "choice": Form("choice_submitted", ("payload",)),
+    "share keys": Form("keys_dealt", ("payload",)),
+    "accuse": Form("box_refused", ("dealer", "signature")),
+    "open box": Form("box_opened", ("receiver", "secret")),
+    "consistency check": Form("list_signed", ("signature",)),
+    "unmask": Form("masks_revealed", ("payload",)),
+}
 
 _Kind = TypeVar("_Kind", ToParty, ToCurator)
 
@@ -146,5 +173,5 @@ def _keys(kind: type[Any]) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "study"]
 
 
-TO_PARTY: Codec[ToParty] = Codec(messages_pb2.ToParty, ToParty, rounds.TO_PARTY)
-TO_CURATOR: Codec[ToCurator] = Codec(messages_pb2.ToCurator, ToCurator, rounds.TO_CURATOR)
+TO_PARTY: Codec[ToParty] = Codec(messages_pb2.ToParty, ToParty, ROUNDS_TO_PARTY)
+TO_CURATOR: Codec[ToCurator] = Codec(messages_pb2.ToCurator, ToCurator, ROUNDS_TO_CURATOR)

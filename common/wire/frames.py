@@ -3,13 +3,6 @@
 Each direction of each (party, study) numbers its messages 1, 2, 3, ... A receiver knows the last
 number on its disk. A number up to it is a repetition, which the receiver compares by digest; the
 number after it is new; a later one is a gap and is refused.
-
-    for frame in split(NumberedMessage(sequence=7, body=body)): send(frame)
-
-    assembler = Assembler(stored=6)
-    for call in calls:
-        if (whole := assembler.add(call)) is not None:
-            store(whole.sequence, whole.body)
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -30,8 +29,9 @@ from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.credentials import CredentialFiles, Credentials, Followed
 from common.wire.pki.peers import Revocations, listed_in
-from curator.dashboard.sign_on import Provider, SignOn
+from curator.dashboard.sign_on import SignOn
 from curator.dashboard.site import Dashboard, WatchedService
+from curator.settings import STORE, CuratorSettings
 from curator.store.reader import StoreReader
 
 logger = logging.getLogger(__name__)
@@ -97,29 +97,16 @@ class BrowserTls:
         return context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DashboardPlace:
-    """Where the dashboard is, and where its files are."""
-
-    listen: str
-    token: Path  # the file with the token; made if it is not there
-    store: Path  # the curator's SQLite file
-    operators: Path | None  # the list of certificates that may log in; None for none
-    revoked: Path  # the revocation list
-    oidc: Provider | None = None  # who signs users on; None for no one
-
-    @property
-    def host(self) -> str:
-        """The address without its port."""
-        return self.listen.rpartition(":")[0].strip("[]")
-
-    @property
-    def secure(self) -> bool:
-        return self.operators is not None or not is_loopback(self.host)
+def speaks_tls(settings: CuratorSettings) -> bool:
+    """Return whether the dashboard is reached from other machines, or shown certificates."""
+    return settings.dashboard_operators is not None or not _is_loopback(_host(settings))
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether an address is reached from this machine only."""
+def _host(settings: CuratorSettings) -> str:
+    return settings.dashboard_listen.rpartition(":")[0].strip("[]")
+
+
+def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -127,34 +114,36 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def serving_dashboard(place: DashboardPlace | None, service: WatchedService) -> Iterator[None]:
-    """Serve the dashboard for the length of a block; without a place there is none."""
-    if place is None:
+def serving_dashboard(service: WatchedService) -> Iterator[None]:
+    """Serve the dashboard for the length of a block, if the settings ask for it."""
+    settings, listen = service.settings, service.settings.dashboard_listen
+    if not settings.dashboard:
         yield
         return
-    named = subject_of(service.files.load().certificate).hosts if place.secure else ()
-    operators = Operators(place.operators, Revocations(place.revoked), service.clock)
-    with Database(place.store, read_only=True) as database:
+    secure, token = speaks_tls(settings), settings.folder / "dashboard.token"
+    named = subject_of(service.files.load().certificate).hosts if secure else ()
+    revocations = Revocations(settings.keys / "revoked.txt")
+    operators = Operators(settings.dashboard_operators, revocations, service.clock)
+    with Database(settings.folder / STORE, read_only=True) as database:
         dashboard = Dashboard(service, StoreReader(database))
+        oidc = settings.oidc
         site = Site(
             title="Parley curator",
-            hosts=[*LOOPBACK, *named, place.host],
-            sessions=Sessions(token_in(place.token), now=time.monotonic),
+            hosts=[*LOOPBACK, *named, _host(settings)],
+            sessions=Sessions(token_in(token), now=time.monotonic),
             routes=dashboard.routes(),
             assets=dashboard.assets(),
-            secure=place.secure,
+            secure=secure,
             holder_of=operators.holder_of,
             admits=operators.admits,
-            sign_on=None if place.oidc is None else SignOn(place.oidc, now=time.monotonic),
+            sign_on=None if oidc is None else SignOn(oidc, now=time.monotonic),
         )
-        dashboard.alive = site.alive
-        tls = BrowserTls(service.files) if place.secure else None
-        server = WebServer(place.listen, site, name="dashboard", tls=tls)
+        tls = BrowserTls(service.files) if secure else None
+        server = WebServer(listen, site, name="dashboard", tls=tls)
         site.at_port(server.port)
-        with dashboard.feed.running(), server.running() as port:
-            scheme = "https" if place.secure else "http"
+        with server.running() as port:
             logger.info(
                 "dashboard on %s://%s:%s/ (token in %s)",
-                scheme, place.listen.rpartition(":")[0], port, place.token,
+                "https" if secure else "http", listen.rpartition(":")[0], port, token,
             )  # fmt: skip
             yield

@@ -105,7 +105,7 @@ class SignOn:
         self._attempts: dict[str, _Attempt] = {}  # by state, the oldest first
 
     @cached_property
-    def _found(self) -> Mapping[str, str]:
+    def _endpoints(self) -> Mapping[str, str]:
         """The issuer's endpoints, by its discovery document."""
         issuer = self._provider.issuer
         document = _fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
@@ -121,11 +121,11 @@ class SignOn:
 
     @cached_property
     def _keys(self) -> PyJWKClient:
-        return self._jwt.PyJWKClient(self._found["jwks_uri"], timeout=_TIMEOUT_S)
+        return self._jwt.PyJWKClient(self._endpoints["jwks_uri"], timeout=_TIMEOUT_S)
 
     def start(self, here: str) -> tuple[str, str]:
         """Return where to send a browser, and the value of the cookie that it is known by."""
-        endpoint = self._found["authorization_endpoint"]
+        endpoint = self._endpoints["authorization_endpoint"]
         state, nonce, verifier, browser = (secrets.token_urlsafe(32) for _ in range(4))
         attempt = _Attempt(browser, nonce, verifier, here + CALLBACK, self._now() + ATTEMPT_S)
         with self._lock:
@@ -166,7 +166,7 @@ class SignOn:
         if self._provider.secret_file is not None:
             secret = read_private_key(self._provider.secret_file).decode(errors="replace")
             form["client_secret"] = secret.strip()
-        token = _fetched(self._found["token_endpoint"], form).get("id_token")
+        token = _fetched(self._endpoints["token_endpoint"], form).get("id_token")
         if not isinstance(token, str):
             raise PolicyError("the issuer sent no identity token")
         return token

@@ -1,15 +1,16 @@
 """The pages of the dashboard; `serving` puts them behind an address.
 
-One page, drawn by its script from the values of `snapshot`, which come as server-sent events.
+One page, drawn by its script from the values of `snapshot`, which it asks for every second.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
-import logging
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -21,8 +22,7 @@ from common.release.contents import FolderContents
 from common.release.folder import cautions_of
 from common.report.page import Markup
 from common.service.process import Clock
-from common.service.web.exchange import Response, WebRequest, download, text
-from common.service.web.feed import Feed
+from common.service.web.exchange import JSON, Response, WebRequest, download, text
 from common.service.web.pages import Asset, asset, page
 from common.service.web.sessions import Session
 from common.service.web.site import PageRoute
@@ -39,12 +39,11 @@ from curator.dashboard.snapshot import (
     unreadable_document,
 )
 from curator.metrics import CallCounter
+from curator.settings import CuratorSettings
 from curator.store.reader import StoreReader
 from curator.store.records import Record
 from curator.studies import Studies
 from curator.waiting import waited
-
-logger = logging.getLogger(__name__)
 
 MOST_STUDIES = 50
 _REFRESH_S = 5  # who is online changes without a write
@@ -61,9 +60,13 @@ class WatchedService:
     files: CredentialFiles
     clock: Clock
     software: str
-    actions: bool  # whether the operator may give a study up here, or go on without an owner
-    signer: Identity | None = None  # signs what is offered here; None if nothing may be offered
-    deadline: dt.timedelta = dt.timedelta(hours=1)  # how long a step may wait for parties
+    settings: CuratorSettings
+    identity: Identity | None = None  # what signs, if the curator has it
+
+    @property
+    def signer(self) -> Identity | None:
+        """What signs studies that are offered here; None if nothing may be offered."""
+        return self.identity if self.settings.dashboard_offers else None
 
 
 class Dashboard:
@@ -71,22 +74,22 @@ class Dashboard:
 
     def __init__(self, service: WatchedService, reader: StoreReader) -> None:
         self._service, self._reader = service, reader
-        self._seen: tuple[object, ...] = ()
+        self._lock = threading.Lock()
+        self._news: tuple[object, ...] = ()
         self._document = b""
         self._read: dict[Path, list[str]] = {}
         self._agreed: dict[StudyId, Study] = {}
-        self.feed = Feed(self.document)
-        self.alive: Callable[[Session], bool] = lambda session: True
 
     def routes(self) -> list[PageRoute]:
         routes = [
             PageRoute(method="GET", path="/", page=self._front),
-            PageRoute(method="GET", path="/events", page=self._events),
+            PageRoute(method="GET", path="/state", page=self._state),
             PageRoute(method="GET", path=f"/studies/{_DIGEST}/release.zip", page=self._release),
             PageRoute(method="GET", path=f"/studies/{_DIGEST}/{_PICTURE}", page=self._picture),
         ]
         service = self._service
-        actions = Actions(service.studies, manages=service.actions, signer=service.signer)
+        manages = service.settings.dashboard_actions
+        actions = Actions(service.studies, manages=manages, signer=service.signer)
         return [*routes, *actions.routes()]
 
     def assets(self) -> Mapping[str, Asset]:
@@ -97,11 +100,12 @@ class Dashboard:
         """Return the snapshot as one line of JSON, made again when something may have changed."""
         now = self._service.clock()
         calls = tuple(self._service.calls.counted())
-        news = (self._reader.data_version(), calls, int(now.timestamp()) // _REFRESH_S)
-        if news != self._seen:
-            self._document = json.dumps(self._make(now), ensure_ascii=False).encode()
-            self._seen = news
-        return self._document
+        with self._lock:  # ten browsers cost the store no more than one
+            news = (self._reader.data_version(), calls, int(now.timestamp()) // _REFRESH_S)
+            if news != self._news:
+                self._document = json.dumps(self._make(now), ensure_ascii=False).encode()
+                self._news = news
+            return self._document
 
     def _make(self, now: dt.datetime) -> dict[str, object]:
         views = [self._view(record) for record in self._reader.newest(MOST_STUDIES)]
@@ -111,7 +115,7 @@ class Dashboard:
             "software": self._service.software,
             "certificate_ends": expires.isoformat(timespec="seconds"),
             "certificate_days": (expires - now).days,
-            "actions": self._service.actions,
+            "actions": self._service.settings.dashboard_actions,
             "offers": self._service.signer is not None,
             "older": max(0, sum(self._reader.count_by_state().values()) - len(views)),
             "parties": self._parties(
@@ -166,7 +170,7 @@ class Dashboard:
             view,
             online=online,
             now=now,
-            overdue=any(wait > self._service.deadline for wait in waits),
+            overdue=any(wait > self._service.settings.step_deadline for wait in waits),
             has_release=place is not None,
             has_picture=place is not None and (place / _PICTURE).is_file(),
             cautions=[] if place is None else self._cautions(place),
@@ -191,8 +195,13 @@ class Dashboard:
             script="/dashboard.js",
         )
 
-    def _events(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
-        return self.feed.response(lambda: self.alive(session))
+    def _state(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
+        """Send the document, unless the browser has it."""
+        document = self.document()
+        version = f'"{hashlib.sha256(document).hexdigest()}"'
+        if request.headers.get("if-none-match") == version:
+            return Response(status=HTTPStatus.NOT_MODIFIED, kind=JSON)
+        return Response(kind=JSON, body=document, headers=(("ETag", version),))
 
     def _release(self, request: WebRequest, session: Session, match: Mapping[str, str]) -> Response:
         place = self._place(match)

@@ -1,10 +1,4 @@
-"""The server's life: listen, serve, finish what is under way, stop.
-
-server = CuratorServer(studies, listen="0.0.0.0:7443", files=..., revoked=..., ...)
-port = server.start()
-...
-server.stop(grace_s=10)
-"""
+"""The server's life: listen, serve, finish what is under way, stop."""
 
 from __future__ import annotations
 

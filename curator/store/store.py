@@ -1,21 +1,14 @@
 """What the curator must not forget, in one SQLite file: studies, approvals, messages, keys.
 
-Every accepted message of a party is stored in one transaction with the messages that it caused, so
-after a crash a study's role is rebuilt by giving it the same messages in the same order, and what
-was queued for the parties is sent as it was, byte for byte. `common.service.durable` does that, for
-both services.
-
 When a study ends, its secrets go: the Paillier key, the keys of its steps, what the parties sent.
 A queue stays until its party has acknowledged it, or until the curator has run for `KEEP_QUEUES_H`
 hours since the end. No wall clock decides that: one that is wrong for a moment drops nothing.
-
-Not here: what messages mean, and when a study starts. `curator.session` knows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from common.crypto.key_files import private_key_from_bytes, private_key_to_bytes
@@ -316,21 +309,31 @@ class Store(StoreReader):
         rows = self._file.rows("SELECT body FROM held WHERE study = ?", (study,))
         return bytes(rows[0][0]) if rows else None
 
+    def holding(self) -> set[StudyId]:
+        """Return the studies whose next step is held."""
+        return {StudyId(study) for (study,) in self._file.rows("SELECT study FROM held")}
+
     def send_held(self, study: StudyId) -> None:
         """Forget the held message, in the caller's transaction: it is queued."""
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
-    def wait_for(self, study: StudyId, parties: Iterable[str], word: Word, *, at: str) -> None:
-        """Record that a study waits for these parties, too, in the caller's transaction."""
-        for party in parties:
-            self._file.write(
-                "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
-            )
+    def wait_for(
+        self, study: StudyId, parties: Sequence[str], word: Word, *, at: str, anew: bool
+    ) -> None:
+        """Record which parties a study waits for now, in the caller's transaction.
 
-    def stop_waiting_for(self, study: StudyId, parties: Iterable[str]) -> None:
-        """Record that a study waits for these parties no more, in the caller's transaction."""
-        for party in parties:
+        With many parties an answer changes one line. Those that were waited for before keep their
+        times, unless the wait begins `anew`.
+        """
+        query = "SELECT party, word FROM awaited WHERE study = ?"
+        before: dict[str, str] = dict(self._file.rows(query, (study,)))
+        for party in before.keys() - set(parties):
             self._file.write("DELETE FROM awaited WHERE study = ? AND party = ?", (study, party))
+        for party in parties:
+            if anew or before.get(party) != word:
+                self._file.write(
+                    "INSERT OR REPLACE INTO awaited VALUES (?, ?, ?, ?)", (study, party, word, at)
+                )
 
     def approve(self, study: StudyId, party: str, signature: bytes, *, at: str) -> None:
         """Keep a party's approval, in the caller's transaction."""

@@ -16,7 +16,6 @@ from common.schema import Schema
 from parley.simulation.population import demo_schema_toml, make_population
 
 PERSON = "patient"
-MOST = 8
 _PEOPLE = ("age", "sex", "region", "education", "income", "smoker", "chronic_illness")
 _EVENTS = """
 [events]

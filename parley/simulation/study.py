@@ -134,7 +134,7 @@ def run_in_process(
     return kind(
         study=study,
         schema=domains,
-        made=(run.steps, run.model),
+        steps_and_model=(run.steps, run.model),
         results=run.results,
         privacy=statement.as_dict(),
         columns=columns,

@@ -17,6 +17,7 @@ from common.crypto.identities.identity import Identity
 from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.errors import LocalError, PolicyError, RemoteProtocolError
 from common.exchanges.setup import BlinderOfKey
+from common.privacy.randomness import SourceOfStep
 from common.privacy.spending import Spending
 from common.release.prior import Priors
 from common.service.alerts import Hook
@@ -28,13 +29,14 @@ from common.study.requests import OwnersRows
 from common.study.script import ScriptRun
 from party.client.connection import Connection
 from party.collection import Collection
-from party.journal import Journal, Notes
+from party.journal import CURATOR, Journal, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals, require_not_over
 from party.owner.dry_run import PlannedStep, fewest_owners
 from party.owner.policy import Circumstances, Policy
 from party.owner.policy_file import PolicyFile
 from party.owner.review import Review, review
+from party.role import PartyRole
 from party.sources.source import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -117,6 +119,13 @@ class PartyContext:
         )
         return review(study, policy, circumstances, steps)
 
+    def role(self, study: Study, rows: PinnedRows, source_of: SourceOfStep) -> PartyRole:
+        """Begin this party's half of a study."""
+        return PartyRole(
+            study=study, run=self.begin(study), name=self.name, identity=self.identity, data=rows,
+            source_of=source_of, blinder_of=self.blinder_of,
+        )  # fmt: skip
+
     def authority(self, policy: Policy) -> str | None:
         """Return the authority that certified the curator, or the one that is least known."""
         return policy.least_known(self.authorities) if self.authorities else None
@@ -193,14 +202,14 @@ def require_no_rollback(journal: Journal, policy: Policy, studies: Iterable[Stud
     forgotten = [
         study
         for study in studies
-        if study.submitted > journal.newest_released(study.study)
+        if study.submitted > journal.outbox.newest(study.study, CURATOR)
         and not policy.writes_off(study.study)
     ]
     if not forgotten:
         return
     listed = "; ".join(
         f"study {short_id(study.study)} ({study.name!r}): {study.submitted}, here "
-        f"{journal.newest_released(study.study)}"
+        f"{journal.outbox.newest(study.study, CURATOR)}"
         for study in forgotten
     )
     keys = ", ".join(f'"{short_id(study.study)}"' for study in forgotten)

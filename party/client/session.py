@@ -13,10 +13,10 @@ import enum
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from common.errors import InputError, PolicyError, RemoteProtocolError
-from common.privacy.randomness import SourceOfStep
 from common.service.process import software
 from common.study.document import Study
 from common.study.ids import StudyId, short_id
@@ -27,13 +27,12 @@ from common.wire.frames import NumberedMessage
 from party.client.connection import Connection
 from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
-from party.journal import JournalState
+from party.journal import CURATOR, JournalState
 from party.ledger import Caps
 from party.node import PartyNode, StudyTicket
 from party.owner.decisions import OwnerDecision
 from party.owner.policy import Policy, expiry
 from party.owner.review import Review
-from party.role import PartyRole
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +97,8 @@ class PartySession:
         if not running and not is_open:
             return Need.OVER
         has_more = (
-            summary.queued > journal.newest_received(self._digest)
-            or next(journal.outbox(self._digest), None) is not None
+            summary.queued > journal.inbox.newest(self._digest, CURATOR)
+            or next(journal.outbox.due(self._digest, CURATOR), None) is not None
         )
         if has_more or (running and not (summary.approved and is_open)):
             return Need.WORK
@@ -156,7 +155,7 @@ class PartySession:
 
         We came too late for them, or one of the two folders was rolled back.
         """
-        received = self._context.journal.newest_received(self._digest)
+        received = self._context.journal.inbox.newest(self._digest, CURATOR)
         try:
             return next(connection.work(self._digest, received=received), None) is None
         except WireError as error:
@@ -170,8 +169,8 @@ class PartySession:
         It finished for us, too, if it was done with everything that we ever sent: whatever is
         missing here was published, and is in the release.
         """
-        journal, released = self._context.journal, self._context.journal.newest_released
-        sent, at = released(self._digest), self._context.now()
+        journal, at = self._context.journal, self._context.now()
+        sent = journal.outbox.newest(self._digest, CURATOR)
         ending = JournalState.ABORTED
         if summary.state is StudyState.DONE and 0 < sent == summary.submitted:
             journal.acknowledge(self._digest, sent, at=at)
@@ -381,17 +380,6 @@ class PartySession:
             allowed = context.policy.caps
             return replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
 
-        def make_role(source_of: SourceOfStep) -> PartyRole:
-            return PartyRole(
-                study=study,
-                run=context.begin(study),
-                name=context.name,
-                identity=context.identity,
-                data=source,
-                source_of=source_of,
-                blinder_of=context.blinder_of,
-            )
-
         return PartyNode(
             StudyTicket(
                 digest=study.digest,
@@ -402,7 +390,7 @@ class PartySession:
                 owners_per_person=study.owners_per_person,
                 simulated=source.snapshot.simulated,
             ),
-            role=make_role,
+            role=partial(context.role, study, source),
             journal=context.journal,
             ledger=context.ledger,
             caps=caps,

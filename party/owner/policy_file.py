@@ -18,6 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from common.errors import InputError
+from common.files import version_of
 from common.service.process import Clock
 from party.owner.policy import Policy
 
@@ -26,8 +27,6 @@ logger = logging.getLogger(__name__)
 _SETTLED_S = 0.5  # without a change, before a file counts as written to its end
 _LOOK_EVERY_S = 0.05
 _MOST_S = 10.0  # for a file that keeps changing
-
-_Version = tuple[int, int, int] | None
 
 
 class PolicyFile:
@@ -41,7 +40,7 @@ class PolicyFile:
     ) -> None:
         self._path, self._clock, self._check = path, clock, check
         self._lock = threading.Lock()
-        self._version = _version(path)
+        self._version = version_of(path)
         self._policy = self._load()
         self._read_at = clock()
         self._complaint = ""
@@ -50,7 +49,7 @@ class PolicyFile:
     def current(self) -> Policy:
         """The policy of the file; waits for a file that is just being written."""
         with self._lock:
-            if _version(self._path) != self._version:
+            if version_of(self._path) != self._version:
                 self._version = self._settled()
                 self._read_again()
             return self._policy
@@ -74,14 +73,14 @@ class PolicyFile:
         self._check(policy)
         return policy
 
-    def _settled(self) -> _Version:
+    def _settled(self) -> tuple[int, int, int] | None:
         """Wait until the file stays as it is: half a file may be a policy with fewer limits."""
-        version, since = _version(self._path), time.monotonic()
+        version, since = version_of(self._path), time.monotonic()
         until = since + _MOST_S
         while (now := time.monotonic()) - since < _SETTLED_S and now < until:
             time.sleep(_LOOK_EVERY_S)
-            if _version(self._path) != version:
-                version, since = _version(self._path), time.monotonic()
+            if version_of(self._path) != version:
+                version, since = version_of(self._path), time.monotonic()
         return version
 
     def _read_again(self) -> None:
@@ -97,15 +96,6 @@ class PolicyFile:
         logger.warning("%s: it changed, and counts from now on: %s", self._path,
                        _changes(self._policy, policy))  # fmt: skip
         self._policy, self._read_at, self._complaint = policy, self._clock(), ""
-
-
-def _version(path: Path) -> _Version:
-    """Return what changes when a file is written or replaced; None if there is none."""
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _changes(before: Policy, after: Policy) -> str:

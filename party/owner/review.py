@@ -207,7 +207,7 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
     """Say what the method can do with so many rows and so much epsilon, before any row is read."""
     best: dict[tuple[int, ...], ExpectedError] = {}
     for error in (error for step in steps for error in step.errors):
-        best[error.attributes] = min(best.get(error.attributes, error), error, key=_by_rank)
+        best[error.attributes] = min(best.get(error.attributes, error), error, key=lambda e: e.rank)
     lines = []
     if best:
         errors, names = list(best.values()), study.schema.names
@@ -227,10 +227,6 @@ def _expected(study: Study, steps: Sequence[PlannedStep]) -> list[str]:
         "Pairs: the report says which are told well; parley plan forecasts them",
         *(decision.caution for decision in method_of(study).decisions(study) if decision.caution),
     ]
-
-
-def _by_rank(error: ExpectedError) -> tuple[bool, float, float]:
-    return error.rank
 
 
 def _warnings(study: Study, circumstances: Circumstances) -> list[str]:

@@ -56,11 +56,11 @@ class Recoding:
 
     def of(self, word: bytes | None) -> bytes | None:
         """Return the text that stands for a cell."""
-        found = self._exact.get(word or b"")
-        if found is None and word is not None:
+        text = self._exact.get(word or b"")
+        if text is None and word is not None:
             value = number(word) if self._numbers else None
-            found = word if value is None else self._numbers.get(value, word)
-        return found or None
+            text = word if value is None else self._numbers.get(value, word)
+        return text or None
 
     def applied(self, column: pa.ChunkedArray) -> pa.Array:
         """Return the column with its cells replaced; a type that has no text stays unchanged."""
@@ -105,8 +105,8 @@ class CellTest:
 
     def mask(self, rows: Cells) -> Mask:
         places, words = distinct(rows[self.name])
-        held: Mask = np.array([self.holds(word) for word in words], dtype=np.bool_)
-        return held.take(places)
+        mask: Mask = np.array([self.holds(word) for word in words], dtype=np.bool_)
+        return mask.take(places)
 
 
 def _test(predicate: syntax.Predicate) -> _Test:
@@ -128,11 +128,11 @@ def _test(predicate: syntax.Predicate) -> _Test:
 
 
 def _equals(value: str) -> _Test:
-    text, wanted = value.encode(), number(value.encode())
+    text, numeric = value.encode(), number(value.encode())
 
     def test(word: bytes | None) -> bool:
         return word is not None and (
-            word == text or (wanted is not None and number(word) == wanted)
+            word == text or (numeric is not None and number(word) == numeric)
         )
 
     return test

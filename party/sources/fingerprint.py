@@ -34,16 +34,21 @@ _BLOCK_ROWS = 1 << 15
 
 
 class RowDigest:
-    """Takes chunks in any order; `hexdigest` stands for all rows so far."""
+    """Takes chunks in any order; `hexdigest` stands for all rows so far.
 
-    def __init__(self, sizes: tuple[int, ...]) -> None:
+    With `rows_only` it counts them, and there is no digest.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], *, rows_only: bool = False) -> None:
         self.rows = 0
-        self._sizes = sizes
+        self._sizes, self._rows_only = sizes, rows_only
+        self._lock = threading.Lock()
         self.sums = [0 for _ in _MIXERS]  # modulo 2^64; digests of parts of a table add up
         self._tables = [_table(position, size) for position, size in enumerate(sizes)]
 
     def add(self, codes: Codes) -> None:
-        for start in range(0, codes.rows, _BLOCK_ROWS):  # blocks that stay in the cache
+        rows = 0 if self._rows_only else codes.rows
+        for start in range(0, rows, _BLOCK_ROWS):  # blocks that stay in the cache
             block = slice(start, start + _BLOCK_ROWS)
             words = _combined(self._tables, [column[block] for column in codes.columns])
             self._add_words(words)
@@ -53,6 +58,15 @@ class RowDigest:
         for place, mixer in enumerate(_MIXERS):
             total = int(_mixed(words, mixer).sum(dtype=np.uint64))
             self.sums[place] = (self.sums[place] + total) % (1 << 64)
+
+    def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
+        """Yield chunks, unchanged, for one of several threads; count them when they end."""
+        of_thread = RowDigest(self._sizes, rows_only=self._rows_only)
+        for chunk in chunks:
+            of_thread.add(chunk)
+            yield chunk
+        with self._lock:
+            self.merge(of_thread)
 
     def merge(self, other: RowDigest) -> None:
         """Take in the rows of another digest of the same domains."""
@@ -68,6 +82,8 @@ class RowDigest:
 
     def hexdigest(self) -> str:
         """Return the SHA-256 of the domains, the number of rows and the sums."""
+        if self._rows_only:
+            raise LocalError("the rows were counted only; there is no digest of them")
         content = f"parley rows 1 {self._sizes} {self.rows} {self.sums}"
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -97,38 +113,6 @@ class LinkedDigest(RowDigest):
         words = _combined(self._tables[: width + 1], people.columns) ^ _mixed(histories, _MIXERS[0])
         self._add_words(words)
         self.rows += codes.rows
-
-
-class SharedDigest:
-    """A digest of chunks that several threads read; with `rows_only`, just their number."""
-
-    def __init__(self, sizes: tuple[int, ...], *, rows_only: bool = False) -> None:
-        self._whole = RowDigest(sizes)
-        self._sizes = sizes
-        self._rows_only = rows_only
-        self._lock = threading.Lock()
-
-    @property
-    def rows(self) -> int:
-        """The rows of the streams that were read to their ends."""
-        return self._whole.rows
-
-    def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
-        """Yield the chunks, unchanged, for one thread."""
-        seen = RowDigest(self._sizes)
-        for chunk in chunks:
-            if self._rows_only:
-                seen.rows += chunk.rows
-            else:
-                seen.add(chunk)
-            yield chunk
-        with self._lock:
-            self._whole.merge(seen)
-
-    def hexdigest(self) -> str:
-        if self._rows_only:
-            raise LocalError("the rows were counted only; there is no digest of them")
-        return self._whole.hexdigest()
 
 
 def row_words(codes: Codes, salts: _Words) -> _Words:

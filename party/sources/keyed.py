@@ -59,8 +59,8 @@ class Keys:
     def hashes(self, column: pa.ChunkedArray | pa.Array) -> Hashes:
         """Return the hash of every row's person."""
         places, texts = distinct(column)
-        found = np.array([self._hash(text) for text in texts], dtype=np.uint64)
-        return found[places]
+        hashes = np.array([self._hash(text) for text in texts], dtype=np.uint64)
+        return hashes[places]
 
     def _hash(self, text: bytes | None) -> int:
         if text is None:

@@ -66,7 +66,9 @@ class LinkedSource(Source):
     ) -> list[NDArray[np.int64]]:
         """Count people, by their own attributes."""
         parts = [count(codes, sets, groups=groups) for codes in self.chunks()]
-        return [np.sum(np.stack(each), axis=0, dtype=np.int64) for each in zip(*parts, strict=True)]
+        return [
+            np.sum(np.stack(tables), axis=0, dtype=np.int64) for tables in zip(*parts, strict=True)
+        ]
 
     def _read(self, spools: _Spools) -> _Joined:
         people, events = self._tables
@@ -126,8 +128,8 @@ class _Spools:
 
     def grew(self, by: int) -> None:
         self._left -= by
-        for each in self._every if self._left < 0 else ():
-            each.to_disk()
+        for spool in self._every if self._left < 0 else ():
+            spool.to_disk()
 
 
 class _Spool:
@@ -216,19 +218,19 @@ class _Block:
         self._events.add([events])
         self.waiting += len(persons)
         if self.waiting > spare + self._most * self.rows:
-            kept = self._cut()
-            self._events.add([kept])
-            self.waiting = len(kept)
+            counting = self._cut()
+            self._events.add([counting])
+            self.waiting = len(counting)
 
     def _cut(self) -> NDArray[np.void]:
         """Return the events that count, in order; the spool is empty then."""
         events = np.frombuffer(self._events.read(), dtype=self._row)
         self._events.clear()
-        kept, numbers = first_events(
+        first, numbers = first_events(
             events["person"], events["order"], events["tie"], people=self.rows, most=self._most
         )
         self._numbers = numbers.astype(np.uint8)
-        return events[kept]
+        return events[first]
 
     def end(self) -> None:
         """Keep of the events that count their codes alone, as rules allow them."""
@@ -286,13 +288,16 @@ class _Joined:
         order = np.argsort(places, kind="stable")
         ends = np.searchsorted(places[order], self._starts)
         for number, block in enumerate(self.blocks):
-            own = order[ends[number] : ends[number + 1]]
-            if len(own):
-                taken = known[own]
+            in_block = order[ends[number] : ends[number + 1]]
+            if len(in_block):
+                events = known[in_block]
                 part = KeyedRows(
-                    rows.codes.take(taken), rows.people[taken], rows.order[taken], rows.ties[taken]
+                    rows.codes.take(events),
+                    rows.people[events],
+                    rows.order[events],
+                    rows.ties[events],
                 )
-                block.add(places[own] - self._starts[number], part, spare=self._spare)
+                block.add(places[in_block] - self._starts[number], part, spare=self._spare)
 
     def end(self) -> None:
         for block in self.blocks:
@@ -300,10 +305,10 @@ class _Joined:
 
     def note(self, without: int) -> str:
         """Say what became of the events; for the owner only."""
-        kept = sum(block.codes().events.rows for block in self.blocks)
-        name, beyond = self._declared.name, self.events - self.unknown - kept
+        number = sum(block.codes().events.rows for block in self.blocks)
+        name, beyond = self._declared.name, self.events - self.unknown - number
         return (
-            f"{name}: {kept:,} of {self.events:,} count; {self.unknown:,} are of people who are "
+            f"{name}: {number:,} of {self.events:,} count; {self.unknown:,} are of people who are "
             f"not in our table, {beyond:,} beyond the first {self._declared.most} of a person. "
             f"People without {name}: {without:,}"
         )

@@ -71,7 +71,7 @@ def gathered(
     places = cells.column("cell").to_numpy()
     counts = cells.column("count").to_numpy()
     widths = grouped_sizes(shown_sizes(sizes, sets), groups)
-    shapes = [tuple(widths[a] for a in each) for each in sets]
+    shapes = [tuple(widths[a] for a in variables) for variables in sets]
     ends = np.cumsum([0, *(math.prod(shape) for shape in shapes)])
     flat = np.zeros(int(ends[-1]), dtype=np.int64)
     inside = places >= 0

@@ -37,6 +37,7 @@ from common.errors import InputError
 from common.marginals import count
 from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate
+from common.schema.linked import no_codes
 from common.schema.rules import Possible
 from common.schema.words import member_of
 from common.tables.reader import Chosen, ColumnPieces, Part, TableReader, with_fallback
@@ -75,9 +76,9 @@ class PeopleTable:
             raise InputError(f"{reader.where}: source.person: there is no column {self.person!r}")
         parts, people = list[Codes](), list[bytes]()
         for part in reader.parts([*schema.names, self.person]):
-            for codes, own in self._encoded(part, schema):
+            for codes, persons in self._encoded(part, schema):
                 parts.append(codes)
-                people += own
+                people += persons
         return parts, people
 
     def _encoded(self, part: Part, schema: Schema) -> Iterator[tuple[Codes, list[bytes]]]:
@@ -155,15 +156,15 @@ class PeopleSource(Source):
     ) -> None:
         parts, people = list[Codes](), list[bytes]()
         for table in tables:
-            codes, own = table.read(schema)
+            codes, persons = table.read(schema)
             parts += codes
-            people += own
-        rows = concatenate([_no_rows(schema), *parts])
-        self._kept = rows.take(chosen(rows, people, limit))
-        dropped, added = rows.rows - self._kept.rows, limit.rows - self._kept.rows
+            people += persons
+        rows = concatenate([no_codes(schema), *parts])
+        self._rows = rows.take(chosen(rows, people, limit))
+        dropped, added = rows.rows - self._rows.rows, limit.rows - self._rows.rows
         self._public = PublicRows(added, schema, limit.filler)
         digest = self._public.digest()
-        digest.add(self._kept)
+        digest.add(self._rows)
         self._snapshot = Snapshot(
             rows=limit.rows,
             digest=digest.hexdigest(),
@@ -176,15 +177,15 @@ class PeopleSource(Source):
         )
 
     def chunks(self) -> Iterator[Codes]:
-        yield self._kept
+        yield self._rows
         yield from self._public.chunks()
 
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        own = count(self._kept.showing(sets), sets, groups=groups)
+        counts = count(self._rows.showing(sets), sets, groups=groups)
         public = self._public.count(sets, groups)
-        return [kept + more for kept, more in zip(own, public, strict=True)]
+        return [table + more for table, more in zip(counts, public, strict=True)]
 
 
 def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[np.intp]:
@@ -196,23 +197,19 @@ def chosen(rows: Codes, people: Sequence[bytes], limit: PeopleLimit) -> NDArray[
     ]
     within = _places(rows)  # of rows that are equal but for them, so that no order matters
     order = sorted(range(rows.rows), key=lambda at: (people[at], hashes[at][:_HALF], within[at]))
-    kept, before, taken = list[int](), None, 0
+    positions, before, rows_of_person = list[int](), None, 0
     for at in order:
-        taken = taken + 1 if people[at] == before else 1
+        rows_of_person = rows_of_person + 1 if people[at] == before else 1
         before = people[at]
-        if taken <= limit.per_person:
-            kept.append(at)
-    kept.sort(key=lambda at: (hashes[at][_HALF:], within[at]))
-    return np.array(kept[: limit.rows], dtype=np.intp)
+        if rows_of_person <= limit.per_person:
+            positions.append(at)
+    positions.sort(key=lambda at: (hashes[at][_HALF:], within[at]))
+    return np.array(positions[: limit.rows], dtype=np.intp)
 
 
 def _places(rows: Codes) -> list[bytes]:
     columns = [column for column in rows.places if column is not None]
     return [row.tobytes() for row in np.stack(columns, axis=1)] if columns else [b""] * rows.rows
-
-
-def _no_rows(schema: Schema) -> Codes:
-    return Codes.from_columns([np.empty(0, dtype=np.intp)] * len(schema.sizes), schema.sizes)
 
 
 def _key_of(person: bytes, limit: PeopleLimit) -> bytes:

@@ -38,7 +38,7 @@ two of them. Events are those of the people of the `[source]` that they stand in
 SPSS, Stata and SAS need parley[formats]. A Spark source is renamed and recoded in its query.
 
 A condition (`where`) is written as in `parley query`, in the file's own names and codes, and is
-decided for every row by itself. The rows that it takes are the table: their number is public.
+decided for every row by itself.
 
 The password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, a service file. Or the
 whole address is taken from elsewhere: `uri_env` names an environment variable, `uri_file` a file
@@ -49,9 +49,13 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import pkgutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +63,91 @@ from common.errors import InputError
 from common.schema import Schema
 from common.schema.events import Events
 from common.schema.toml import Parser, a_table, date, read_table, text
-from common.tables.reader import TableReader
+from common.tables.reader import TableReader, check_readable
+from party.sources import kinds
 from party.sources.cells import CellCondition, Recoding
-from party.sources.keyed import KeyedTable, Keys
-from party.sources.kind import SHAPE, all_kinds
+from party.sources.keyed import Hashes, KeyedReader, KeyedTable, Keys, read_people
 from party.sources.linked import LinkedSource, require_one_row_each
 from party.sources.people import PeopleLimit, PeopleSource, PeopleTable
 from party.sources.shape import Shape, ShapedReader
-from party.sources.source import HELD_BYTES, JoinedSource, Source
+from party.sources.source import HELD_BYTES, JoinedSource, Source, TableSource
 
+SHAPE = frozenset({"columns", "recode", "person", "as_of", "events"})  # keys of most kinds
 # The other keys are the options of a kind.
 _FIELDS = SHAPE | {"path", "uri", "uri_env", "uri_file", "table", "query", "where"}
 _TABLES = ("columns", "recode", "events")
 _PARSERS: Mapping[str, Parser] = {"as_of": date, **dict.fromkeys(_TABLES, a_table)}
+
+
+class SourceKind(ABC):
+    """A kind of source: the keys of its settings, where its rows are, and how they are read.
+
+    Every module of `party.sources.kinds` that has `KINDS` adds kinds of sources; nothing else in
+    the program lists or compares their names.
+    """
+
+    name: str  # as in `kind = "csv"`
+    keys: frozenset[str]  # that its table may have, besides `kind`
+    is_file = True  # whether its address is a file of this machine
+    reads_all = True  # whether its reader gives columns that a schema does not name
+    in_order = True  # whether it always gives its rows in the same order
+
+    def address(
+        self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
+    ) -> str:
+        """Return where the rows are, by the settings; paths are relative to the folder."""
+        if "path" not in table:
+            raise InputError(f"source: a {self.name} source needs a path")
+        return str(folder / table["path"])
+
+    def query(self, table: Mapping[str, Any]) -> str:
+        """Return the query for the rows of a database; empty for a file."""
+        return ""
+
+    @abstractmethod
+    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
+        """Read the raw table; without a schema, all columns there are."""
+
+    def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
+        """Read the source once; see `SourceSettings.open`."""
+        return TableSource(settings.reader(schema), schema, held_bytes=held_bytes)
+
+    def keyed(self, settings: SourceSettings, schema: Schema, keys: Keys) -> KeyedTable:
+        """Return the table, whose rows are read with what joins and orders them."""
+        # A database reads the columns of a schema only, and all of them without one.
+        return KeyedReader(settings.reader(schema if self.reads_all else None), schema, keys)
+
+    def people(self, settings: SourceSettings, keys: Keys) -> list[Hashes]:
+        """Read who is in the table."""
+        return read_people(settings.reader(None), keys)
+
+    def check_readable(self, settings: SourceSettings) -> None:
+        """Read the whole source once; see `SourceSettings.check_readable`."""
+        # Of people, nothing public may depend on whether there are rows.
+        check_readable(settings.reader(None), may_be_empty=bool(settings.person))
+
+
+def table_or_query(table: Mapping[str, Any], mark: str) -> str:
+    """Return the query that the settings of a database have, or that of a whole table."""
+    if ("query" in table) == ("table" in table):
+        raise InputError("source: give either table or query")
+    if "query" in table:
+        return str(table["query"])
+    parts = str(table["table"]).split(".")
+    quoted = ".".join(mark + part.replace(mark, 2 * mark) + mark for part in parts)
+    return f"SELECT * FROM {quoted}"  # noqa: S608  # the owner's own table, quoted
+
+
+@cache
+def all_kinds() -> Mapping[str, SourceKind]:
+    """Return every kind of source by its name."""
+    modules = (
+        import_module(f"{kinds.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(kinds.__path__)
+    )
+    every: list[SourceKind] = [kind for module in modules for kind in module.KINDS]
+    every.sort(key=lambda kind: (not kind.is_file, kind.name))
+    return {kind.name: kind for kind in every}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +162,10 @@ class SourceSettings:
     shape: Shape = field(default_factory=Shape)
     person: str = ""  # the table's column that says whose row a row is; never an attribute
     events: SourceSettings | None = None  # of these people, for studies of linked tables
+
+    @property
+    def _kind(self) -> SourceKind:
+        return all_kinds()[self.kind]
 
     def __repr__(self) -> str:
         return f"SourceSettings(kind={self.kind!r}, query={self.query!r})"
@@ -161,10 +241,10 @@ class SourceSettings:
         What is refused here is refused whatever a study asks for: a table that cannot be read at
         all. A source that passes gives codes to every study whose columns it has.
         """
-        all_kinds()[self.kind].check_readable(self)
+        self._kind.check_readable(self)
         if self.events is not None:
             self.events.check_readable()
-            people = all_kinds()[self.kind].people(self, self._keys())
+            people = self._kind.people(self, self._keys())
             require_one_row_each(people, where="source")
 
     def open(
@@ -185,7 +265,7 @@ class SourceSettings:
         self._check_person(schema)
         if people is not None:
             return PeopleSource([self.people(schema)], schema, people, as_of=self.as_of)
-        return all_kinds()[self.kind].open(self, schema, held_bytes=held_bytes)
+        return self._kind.open(self, schema, held_bytes=held_bytes)
 
     def _linked(
         self, schema: Schema, declared: Events, *, held_bytes: int, secret: bytes
@@ -203,10 +283,10 @@ class SourceSettings:
     def keyed(self, schema: Schema, *, order: str = "", secret: bytes = b"") -> KeyedTable:
         """Return the table, whose rows are read with their people."""
         self._check_person(schema)
-        return all_kinds()[self.kind].keyed(self, schema, self._keys(order, secret))
+        return self._kind.keyed(self, schema, self._keys(order, secret))
 
     def _keys(self, order: str = "", secret: bytes = b"") -> Keys:
-        person, in_order = self.shape.study_name(self.person), all_kinds()[self.kind].in_order
+        person, in_order = self.shape.study_name(self.person), self._kind.in_order
         return Keys(person=person, order=order, secret=secret, in_order=in_order)
 
     def people(self, schema: Schema) -> PeopleTable:
@@ -218,7 +298,7 @@ class SourceSettings:
                 'as in person = "patient_id"'
             )
         # A database reads the columns of a schema only, and all of them without one.
-        reader = self.reader(schema if all_kinds()[self.kind].reads_all else None)
+        reader = self.reader(schema if self._kind.reads_all else None)
         schema.check_columns(reader.names, where=reader.where)
         return PeopleTable(reader, self.shape.study_name(self.person))
 
@@ -231,7 +311,7 @@ class SourceSettings:
 
     def reader(self, schema: Schema | None) -> TableReader:
         """Return a reader of the table in its shape; without a schema, of all its columns."""
-        reader = all_kinds()[self.kind].reader(self, self.shape.in_own_names(schema))
+        reader = self._kind.reader(self, self.shape.in_own_names(schema))
         return ShapedReader(reader, self.shape) if self.shape else reader
 
 
@@ -274,9 +354,9 @@ class SeveralSources:
 OwnersTable = SourceSettings | SeveralSources
 
 
-def owners_table(given: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
+def owners_table(source: object, *, folder: Path, environment: Mapping[str, str]) -> OwnersTable:
     """Read `[source]`, or several `[[source]]`; InputError names the key and what would do."""
-    tables: list[Any] = given if isinstance(given, list) else [given]
+    tables: list[Any] = source if isinstance(source, list) else [source]
     if not tables or not all(isinstance(table, dict) for table in tables):
         raise InputError("source: write [source], or [[source]] for each of several tables")
     sources = tuple(

@@ -45,15 +45,15 @@ class Shape:
         """Return the table's name of a column that the study names."""
         return self.columns.get(name, name)
 
-    def study_name(self, own: str) -> str:
+    def study_name(self, column: str) -> str:
         """Return the study's name of a column of the table; the table's if the study has none."""
-        return next((name for name, each in self.columns.items() if each == own), own)
+        return next((name for name, renamed in self.columns.items() if renamed == column), column)
 
     def study_names(self, names: Sequence[str]) -> list[str]:
         """Return the study's names of the table's columns, without columns that one stands for."""
         looked_at = self.where.names if self.where else ()
-        for key, wanted in (("columns", self.columns.values()), ("where", looked_at)):
-            absent = [name for name in wanted if name not in names]
+        for key, columns in (("columns", self.columns.values()), ("where", looked_at)):
+            absent = [name for name in columns if name not in names]
             if absent:
                 raise InputError(
                     f"source.{key}: the table has no column {absent[0]!r}. It has: "
@@ -84,10 +84,10 @@ class ShapedReader(TableReader):
         return self._reader.mark()
 
     def parts(self, names: Sequence[str]) -> Iterator[Part]:
-        own = [self._shape.own_name(name) for name in names]
+        columns = [self._shape.own_name(name) for name in names]
         condition = self._shape.where
-        further = [n for n in condition.names if n not in own] if condition else []
-        for part in self._reader.parts([*own, *further]):
+        further = [n for n in condition.names if n not in columns] if condition else []
+        for part in self._reader.parts([*columns, *further]):
             yield Part(part.first_row, partial(self._shaped, part, names, further))
 
     def _shaped(self, part: Part, names: Sequence[str], further: list[str]) -> Iterator[Rows]:
@@ -98,12 +98,16 @@ class ShapedReader(TableReader):
                 yield rows
                 continue
             table = as_table(rows, [*(shape.own_name(name) for name in names), *further])
-            kept = None
+            positions = None
             if shape.where is not None:
                 looked_at = {name: table.column(name) for name in shape.where.names}
-                kept = np.flatnonzero(shape.where.holds(looked_at))
+                positions = np.flatnonzero(shape.where.holds(looked_at))
             shaped = self._recoded({name: table.column(shape.own_name(name)) for name in names})
-            yield shaped if kept is None else Chosen(shaped.take(kept), kept, table.num_rows)
+            yield (
+                shaped
+                if positions is None
+                else Chosen(shaped.take(positions), positions, table.num_rows)
+            )
 
     def read_slowly(self) -> bool:
         return self._reader.read_slowly()
@@ -118,5 +122,8 @@ class ShapedReader(TableReader):
     def _recoded(self, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
         recode = self._shape.recode
         return pa.table(
-            {n: recode[n].applied(each) if n in recode else each for n, each in columns.items()}
+            {
+                n: recode[n].applied(column) if n in recode else column
+                for n, column in columns.items()
+            }
         )

@@ -28,7 +28,7 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups, concatenate, shown_sizes
 from common.schema.linked import concatenate_linked
 from common.tables.reader import Part, TableReader, encoded, with_fallback
-from party.sources.fingerprint import SharedDigest
+from party.sources.fingerprint import RowDigest
 
 HELD_BYTES = 1 << 28
 
@@ -105,25 +105,25 @@ class TableSource(Source):
         self._reader = reader
         self._schema = schema
         self._everything = tuple(range(len(schema.attributes)))
-        self._held: Codes | None = None
+        self._codes: Codes | None = None
         with_fallback(reader, lambda: self._open(held_bytes))
 
     def _open(self, held_bytes: int) -> None:
         """Read everything once: take the snapshot, and hold the codes while they fit."""
         self._mark = self._reader.mark()
         schema = self._columns(self._everything)
-        digest = SharedDigest(schema.sizes)
-        held: list[Codes] | None = []
+        digest = RowDigest(schema.sizes)
+        in_memory: list[Codes] | None = []
         size = 0
 
         def read(part: Part) -> list[Codes]:
             chunks = digest.following(encoded(part, schema, self._reader))
             # Those of a part that is under way when the limit is passed are dropped later.
-            return [chunk for chunk in chunks if held is not None]
+            return [chunk for chunk in chunks if in_memory is not None]
 
-        for kept in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
-            size += sum(chunk.nbytes for chunk in kept)
-            held = None if held is None or size > held_bytes else held + kept
+        for codes in map_in_threads(read, self._reader.parts(schema.names), worker_count(None)):
+            size += sum(chunk.nbytes for chunk in codes)
+            in_memory = None if in_memory is None or size > held_bytes else in_memory + codes
         if digest.rows == 0:
             raise InputError(f"{self._reader.where}: the table has no rows")
         if self._mark != self._reader.mark():
@@ -131,14 +131,14 @@ class TableSource(Source):
                 f"{self._reader.where}: the table was written to while it was being read. "
                 "Try again when that is done"
             )
-        self._held = concatenate(held) if held is not None else None
+        self._codes = concatenate(in_memory) if in_memory is not None else None
         self._snapshot = Snapshot(
             rows=digest.rows, digest=digest.hexdigest(), as_of=self._reader.as_of
         )
 
     def chunks(self) -> Iterator[Codes]:
-        if self._held is not None:
-            yield self._held
+        if self._codes is not None:
+            yield self._codes
             return
         schema = self._columns(self._everything)
         with self._watching(schema) as digest:
@@ -153,18 +153,22 @@ class TableSource(Source):
     def count(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> list[NDArray[np.int64]]:
-        if self._held is not None:
-            return count(self._held.showing(sets), sets, groups=groups)
+        if self._codes is not None:
+            return count(self._codes.showing(sets), sets, groups=groups)
         # A column has to be read to count rows, so the first attribute always is. Without a mark
         # only the digest tells that the table is the same, and that needs every column.
         width = len(self._everything)
-        needed = tuple(sorted({0, *(variable % width for each in sets for variable in each)}))
+        positions = tuple(
+            sorted({0, *(variable % width for variables in sets for variable in variables)})
+        )
         few = self._mark is not None and not self._schema.rules
-        reading = needed if few else self._everything
+        reading = positions if few else self._everything
         place = {position: at for at, position in enumerate(reading)}
         place |= {width + position: len(reading) + at for position, at in place.items()}
-        inside = [[place[variable] for variable in each] for each in sets]
-        grouped = {place[position]: own for position, own in groups.items() if position in place}
+        inside = [[place[variable] for variable in variables] for variables in sets]
+        grouped = {
+            place[position]: group_of for position, group_of in groups.items() if position in place
+        }
         schema = self._columns(reading)
         with self._watching(schema) as digest:
             streams = (
@@ -179,10 +183,10 @@ class TableSource(Source):
         return (chunk.showing(sets) for chunk in chunks)
 
     @contextmanager
-    def _watching(self, schema: Schema) -> Iterator[SharedDigest]:
+    def _watching(self, schema: Schema) -> Iterator[RowDigest]:
         """Refuse at the end of the block if what was read is not the table of the snapshot."""
         # A mark tells that the table is the same; without one every cell must be looked at.
-        digest = SharedDigest(schema.sizes, rows_only=self._mark is not None)
+        digest = RowDigest(schema.sizes, rows_only=self._mark is not None)
         self._check_mark()
         try:
             yield digest
@@ -215,16 +219,16 @@ class JoinedSource(Source):
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
         snapshots = [source.snapshot for source in self._sources]
-        dates = sorted({each.as_of for each in snapshots if each.as_of is not None})
-        known = bool(dates) and all(each.as_of is not None for each in snapshots)
+        dates = sorted({snapshot.as_of for snapshot in snapshots if snapshot.as_of is not None})
+        known = bool(dates) and all(snapshot.as_of is not None for snapshot in snapshots)
         # The same for the same tables in any order.
-        content = "parley tables 1\n" + "\n".join(sorted(each.digest for each in snapshots))
+        content = "parley tables 1\n" + "\n".join(sorted(snapshot.digest for snapshot in snapshots))
         self._snapshot = Snapshot(
-            rows=sum(each.rows for each in snapshots),
+            rows=sum(snapshot.rows for snapshot in snapshots),
             digest=hashlib.sha256(content.encode()).hexdigest(),
             as_of=dates[0] if known else None,
             newest=dates[-1] if known and len(dates) > 1 else None,
-            note=". ".join(each.note for each in snapshots if each.note),
+            note=". ".join(snapshot.note for snapshot in snapshots if snapshot.note),
         )
 
     def chunks(self) -> Iterator[Codes]:

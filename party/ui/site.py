@@ -1,9 +1,5 @@
 """The owner's pages and their life: a loopback address, and a token in the printed address.
 
-    with serving_ui(inbox, port=0) as address:
-        print(address)
-        stopping.wait()
-
 The token is drawn anew at every start and is behind `#` in the address, the part that browsers do
 not send; the page posts it once and gets a cookie for it.
 """

@@ -32,7 +32,7 @@ from party.client.session import Need, PartySession
 from party.client.sessions import SessionManager
 from party.client.turn import Turn
 from party.collection import Collection
-from party.journal import Journal, JournalState, Notes
+from party.journal import CURATOR, Journal, JournalState, Notes
 from party.ledger import Ledger
 from party.owner.decisions import Approvals
 from party.owner.dry_run import PlannedStep
@@ -306,7 +306,7 @@ def check_release(consortium):
         expected = sum(step.costs.get(name, 0) for step in outcome.steps)
         with party.context() as context:
             assert context.ledger.spent() == expected
-            assert list(context.journal.outbox(consortium.study.digest)) == []
+            assert list(context.journal.outbox.due(consortium.study.digest, CURATOR)) == []
 
 
 def wait_until_finished(context, study):

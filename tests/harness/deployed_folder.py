@@ -13,7 +13,7 @@ from common.privacy.randomness import OsRandomSource
 from common.service.database import Database
 from common.service.process import system_clock
 from common.study.commitments import Commitments, TableCommitment
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.script import drive
 from common.study.transcript import SETTING_UP, PhaseTraffic
 from curator.app import serve
@@ -98,7 +98,7 @@ def outcome_of(study, identities=None):
     With the identities of its parties, a study that has commitments has some.
     """
     plan = drive(run_of(study), lambda step: np.zeros(step.cells, np.int64))
-    steps = plan.made
+    steps = plan.steps
     results = [encode_cells(np.zeros(step.cells, np.int64)) for step in steps]
     traffic = {SETTING_UP: PhaseTraffic()}
     for step in steps:

@@ -31,7 +31,7 @@ class Fitted:
 
     @property
     def steps(self):
-        return self.run.made
+        return self.run.steps
 
     @cached_property
     def model(self):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import assert_never
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,16 @@ from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import PowerBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey
 from common.crypto.sums.one_share import Selection, propose_seed, receive_seed
-from common.crypto.sums.plan import ContributionSubmitted, PartialForwarded, SumMessage, SumPlan
-from common.crypto.sums.secure_sum import SumCurator, SumParty, default_blinder
+from common.crypto.sums.plan import Aggregation, SumPlan
+from common.crypto.sums.ring import default_blinder
+from common.exchanges.masked import MaskedCurator, MaskedParty
+from common.exchanges.ring import PermutationSeed, RingCurator, RingKey, RingParty
 from common.exchanges.setup import needs_key
 from common.privacy.randomness import KEY_BYTES, KeyedRandomSource, RandomSource, SeededRandomSource
+from common.study.ids import StudyId
+from common.study.messages import StepMessage
+from common.study.requests import read_cells
+from common.study.sides import Memory, PartySide, Post
 from curator.role import CuratorRole
 from parley.simulation.in_process import RowsInMemory, run_roles
 from party.role import PartyRole
@@ -79,6 +87,55 @@ def replayed(study, begin, identities, tables, *, key=None, drop=None):
     return run_roles(*roles, drop=drop)
 
 
+def sum_party(
+    plan: SumPlan,
+    member: LocalParty,
+    values: NDArray[np.int64],
+    *,
+    source: RandomSource,
+    blinder: Blinder | None = None,
+    selection: Selection | None = None,
+) -> PartySide:
+    """Return a party's side of a secure sum."""
+    memory = Memory(member)
+    if plan.public_key is not None:
+        memory.state.keep(RingKey(plan.public_key, blinder or default_blinder(plan, source)))
+    if selection is not None:
+        memory.state.keep(PermutationSeed(selection.seed))
+    opening = b"" if selection is None else selection.selector
+    context: Any = SimpleNamespace(memory=memory, source=source, opening=opening)
+    side = RingParty if plan.aggregation is Aggregation.PAILLIER else MaskedParty
+    return side(plan, context, values)
+
+
+def sum_curator(
+    plan: SumPlan, *, private_key: PrivateKey | None = None, source: RandomSource
+) -> MaskedCurator:
+    """Return the curator's side of a secure sum."""
+    if plan.aggregation is not Aggregation.PAILLIER:
+        return MaskedCurator(plan)
+    context: Any = SimpleNamespace(private_key=private_key, source=source)
+    return RingCurator(plan, context)
+
+
+def delivered(post: Post, peer: str) -> StepMessage:
+    """Return a post as it arrives: from a `peer` at a party, for a `peer` at the curator."""
+    return StepMessage(
+        study=StudyId(bytes(32)), step=0, round=post.round, peer=peer, payload=post.payload
+    )
+
+
+def accept(curator: MaskedCurator, sender: str, post: Post) -> list[Post]:
+    """Hand a party's post to the curator; return what it relays."""
+    moves = curator.receive(sender, delivered(post, post.to))
+    return [move for move in moves if isinstance(move, Post)]
+
+
+def total_of(curator: MaskedCurator, plan: SumPlan) -> NDArray[np.int64]:
+    assert curator.done
+    return read_cells(curator.result(), plan.cells)
+
+
 def run_secure_sum(
     plan: SumPlan,
     vectors: Mapping[str, NDArray[np.int64]],
@@ -87,7 +144,7 @@ def run_secure_sum(
     source: RandomSource,
     private_key: PrivateKey | None = None,
     blinder: Blinder | None = None,
-    curator_view: list[SumMessage] | None = None,
+    curator_view: list[Post] | None = None,
 ) -> NDArray[np.int64]:
     """Run the whole protocol in one process: K parties, the curator, the relay.
 
@@ -101,12 +158,12 @@ def run_secure_sum(
         curator_view: if given, every message that passes through the curator is appended.
     """
     members = _members(plan, identities)
-    curator = SumCurator(plan, private_key=private_key, source=source)
-    selections = _agree_on_selections(plan, members, curator.selector, source)
+    curator = sum_curator(plan, private_key=private_key, source=source)
+    selections = _agree_on_selections(plan, members, curator.opening, source)
     if plan.public_key is not None and blinder is None:
         blinder = default_blinder(plan, source)
     parties = {
-        name: SumParty(
+        name: sum_party(
             plan,
             members[name],
             vectors[name],
@@ -116,22 +173,17 @@ def run_secure_sum(
         )
         for name in plan.parties
     }
-    in_flight: deque[SumMessage] = deque()
-    for party in parties.values():
-        party.prepare()  # in a deployment all at the same time
-        in_flight.extend(party.begin())
+    in_flight: deque[Post] = deque()
+    for name, party in parties.items():
+        in_flight.extend(replace(post, sender=name) for post in party.begin())
     while in_flight:
-        message = in_flight.popleft()
+        post = in_flight.popleft()
         if curator_view is not None:
-            curator_view.append(message)
-        match message:
-            case PartialForwarded():
-                in_flight.append(parties[message.recipient].receive(message))
-            case ContributionSubmitted():
-                curator.accept(message)
-            case _:
-                assert_never(message)
-    return curator.total()
+            curator_view.append(post)
+        for relayed in accept(curator, post.sender, post):
+            answers = parties[relayed.to].receive(delivered(relayed, relayed.sender))
+            in_flight.extend(replace(answer, sender=relayed.to) for answer in answers)
+    return total_of(curator, plan)
 
 
 def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, LocalParty]:
@@ -143,10 +195,10 @@ def _members(plan: SumPlan, identities: Mapping[str, Identity]) -> dict[str, Loc
 
 
 def _agree_on_selections(
-    plan: SumPlan, members: Mapping[str, LocalParty], selector: bytes | None, source: RandomSource
+    plan: SumPlan, members: Mapping[str, LocalParty], selector: bytes, source: RandomSource
 ) -> dict[str, Selection | None]:
     """Send the first party's seed to every other party in an envelope."""
-    if selector is None:
+    if not selector:
         return dict.fromkeys(members)
     first = plan.parties[0]
     seed, envelopes = propose_seed(

@@ -63,7 +63,7 @@ class EveryKindOfStep:
     coverages: Coverages = field(default_factory=Coverages)
     statistics: Statistics = field(default_factory=Statistics)
     totals: list = field(default_factory=list)
-    made: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
 
     def __post_init__(self):
         self.names = self.study.parties
@@ -121,7 +121,7 @@ class EveryKindOfStep:
         step = self.step()
         if len(self.results) == 1 and result != b"chosen":
             raise RemoteProtocolError("not a choice")
-        self.made.append(step)
+        self.steps.append(step)
         self.results.append(result)
         if len(self.results) <= 2:
             return
@@ -141,15 +141,15 @@ class Sums:
 
     study: Study
     results: list = field(default_factory=list)
-    made: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
     missing: frozenset = frozenset()
-    steps: int = 3
+    number: int = 3
 
     def step(self):
         return self.step_without(())
 
     def step_without(self, missing):
-        if len(self.results) == self.steps:
+        if len(self.results) == self.number:
             return None
         names = [name for name in self.study.parties if name not in self.missing.union(missing)]
         return sum_step(
@@ -159,7 +159,7 @@ class Sums:
             request=TableRequest(((0,), (0, 1)), SIZES),
             sensitivity=Sensitivity.moving(4),
             law=self.study.promise.law(
-                self.study.promise.budget / self.steps, Sensitivity.moving(4)
+                self.study.promise.budget / self.number, Sensitivity.moving(4)
             ),
         )
 
@@ -167,7 +167,7 @@ class Sums:
         self.missing = self.missing.union(missing)
 
     def advance(self, result):
-        self.made.append(self.step())
+        self.steps.append(self.step())
         self.results.append(result)
 
     def model(self):

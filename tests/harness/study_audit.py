@@ -24,15 +24,15 @@ from functools import cache
 
 import numpy as np
 
-from common.crypto.sums.words import WordContributor
+from common.crypto.sums import recovery, words
+from common.crypto.sums.words import word_chunks
 from common.methods.registry import run_of
 from common.privacy.randomness import OsRandomSource
 from common.schema import Schema
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
 from common.schema.codes import PLACES, Codes, concatenate
-from common.study.requests import RowsInMemory
-from common.study.results import read_cells
+from common.study.requests import RowsInMemory, read_cells
 from curator.role import CuratorRole
 from parley.simulation.in_process import run_study
 from tests.harness.run_script import identities_of, schema_of, study_of
@@ -210,13 +210,13 @@ class ProductAudit:
         monkeypatch.setattr(CuratorRole, "model", lambda role: None)
         self.case, self.study = case, case.study
         self._noise = {}
-        make = WordContributor.__init__
 
-        def noting(contributor, plan, *, name, values, noise, masks):
+        def noting(plan, *, name, values, noise, masks):
             self._noise[plan.step, name] = noise.copy()
-            make(contributor, plan, name=name, values=values, noise=noise, masks=masks)
+            return word_chunks(plan, name=name, values=values, noise=noise, masks=masks)
 
-        monkeypatch.setattr(WordContributor, "__init__", noting)
+        monkeypatch.setattr(recovery, "word_chunks", noting)
+        monkeypatch.setattr(words, "word_chunks", noting)
 
     def run(self, *, first):
         study, tables = self.study, [self.case.tables(first=each) for each in (True, False)]

@@ -18,7 +18,7 @@ from curator.publisher import fitted_study
 from curator.store.records import StudyState
 from curator.upkeep import Upkeep, WaitingLimits
 from party.client.connection import HungUpError
-from party.journal import JournalState
+from party.journal import CURATOR, JournalState
 from party.owner import decisions
 from tests.harness.consortium import Consortium, Wrapped, wrapping
 from tests.harness.process_consortium import ProcessConsortium
@@ -125,7 +125,7 @@ def test_the_others_finish_without_an_owner_that_vanished(consortium, after, in_
     with south.context() as context:
         record = context.journal.record(consortium.study.digest)
         assert "declared missing" in record.reason
-        assert list(context.journal.outbox(consortium.study.digest)) == []
+        assert list(context.journal.outbox.due(consortium.study.digest, CURATOR)) == []
 
 
 @pytest.mark.parametrize("consortium", ["hybrid"], indirect=True)

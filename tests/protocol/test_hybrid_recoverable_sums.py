@@ -55,7 +55,7 @@ class QuantumReader:
         masks = PairwiseMasks(
             before=before, after=[*after, own_mask_key(self.plan, name, own_seed)]
         )
-        words = np.frombuffer(self.table.words[name][0].payload[17:], dtype="<u8")
+        words = np.frombuffer(self.table.words[name][0][17:], dtype="<u8")
         return (words - masks.word_masks(first=0, count=5)).view(np.int64)
 
 

@@ -11,7 +11,7 @@ from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.agreement import SeedExchange
 from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.missing_lists import in_order
-from common.crypto.sums.plan import Aggregation, ContributionSubmitted, Noise, SumPlan
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
 from common.crypto.sums.recovery import (
     RecoverableCurator,
     RecoverableParty,
@@ -75,8 +75,8 @@ def run_recoverable_sum(plan, vectors, members, *, gone, source):
     relayed = curator.relay(absent)
     for name in there(2):
         words = parties[name].contribute(vectors[name], relayed[name], absent, source=source)
-        for chunk in words:
-            curator.accept(chunk)
+        for number, chunk in enumerate(words):
+            curator.accept(name, number, chunk)
     missing = curator.close()
     for name in there(3):
         curator.take_signature(name, parties[name].sign(missing))
@@ -133,8 +133,8 @@ class Table:
                 self.vectors[name], self.relayed[name], (), source=self.source
             )
             if name not in silent:
-                for chunk in self.words[name]:
-                    self.curator.accept(chunk)
+                for number, chunk in enumerate(self.words[name]):
+                    self.curator.accept(name, number, chunk)
         return self
 
 
@@ -300,8 +300,8 @@ def test_words_of_a_party_come_whole_or_not_at_all(identities):
         words = table.parties[name].contribute(
             vectors[name], relayed[name], (), source=table.source
         )
-        for chunk in words[: 1 if name == "party-1" else 2]:
-            table.curator.accept(chunk)
+        for number, chunk in enumerate(words[: 1 if name == "party-1" else 2]):
+            table.curator.accept(name, number, chunk)
     assert table.curator.close() == ("party-1",)
     for name in ("party-0", "party-2", "party-3"):
         table.curator.take_signature(name, table.parties[name].sign(("party-1",)))
@@ -324,7 +324,7 @@ def test_a_late_word_stays_closed(identities):
     secret = table.curator._opened("party-3")
     pairs = table.curator._pairs_of("party-3", secret)
     after = [key for other, _, key in pairs if other < "party-3"]
-    late = np.frombuffer(table.words["party-3"][0].payload[17:], dtype="<u8")
+    late = np.frombuffer(table.words["party-3"][0][17:], dtype="<u8")
     unmasked = late + PairwiseMasks(before=[], after=after).word_masks(first=0, count=5)
     own = table.parties["party-3"]
     assert not np.array_equal(unmasked.view(np.int64), table.vectors["party-3"])
@@ -366,6 +366,6 @@ def test_brute_force_over_all_masks_of_a_small_graph():
 def test_a_chunk_comes_once_and_from_a_party_of_the_sum(identities):
     table = Table(identities, NAMES).until_words()
     with pytest.raises(RemoteProtocolError, match="not expected"):
-        table.curator.accept(table.words["party-0"][0])
+        table.curator.accept("party-0", 0, table.words["party-0"][0])
     with pytest.raises(RemoteProtocolError, match="takes no part"):
-        table.curator.accept(ContributionSubmitted(sender="x", chunk=0, payload=b""))
+        table.curator.accept("x", 0, b"")

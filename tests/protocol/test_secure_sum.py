@@ -9,12 +9,18 @@ from scipy import stats
 from common.crypto.identities.identity import LocalParty
 from common.crypto.sums.one_share import SEED_BYTES, Selection
 from common.crypto.sums.plan import Aggregation, Noise, SumPlan, draw_noise
-from common.crypto.sums.secure_sum import SumCurator, SumParty
 from common.errors import InputError, LocalError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource, below
 from common.privacy.secret import Secret
-from tests.harness.roles import run_secure_sum
+from tests.harness.roles import (
+    accept,
+    delivered,
+    run_secure_sum,
+    sum_curator,
+    sum_party,
+    total_of,
+)
 
 STUDY = bytes(range(32))
 
@@ -111,7 +117,7 @@ def test_ten_thousand_packed_random_sums_are_exact_to_the_last_unit(
 
 
 def test_chunks_are_pipelined(private_key, blinder, identities):
-    """The curator has the first chunk before the first party has let go of the second."""
+    """The curator has the first chunk before the second party has the second."""
     plan = make_plan(
         3,
         aggregation=Aggregation.PAILLIER,
@@ -121,7 +127,7 @@ def test_chunks_are_pipelined(private_key, blinder, identities):
     )
     roster = {name: identity.public for name, identity in identities.items()}
     first, second, third = (
-        SumParty(
+        sum_party(
             plan,
             LocalParty(name=name, identity=identities[name], roster=roster),
             np.ones(300, dtype=np.int64),
@@ -130,11 +136,18 @@ def test_chunks_are_pipelined(private_key, blinder, identities):
         )
         for name in plan.parties
     )
-    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
-    for message in first.begin():
-        curator.accept(third.receive(second.receive(message)))
+    curator = sum_curator(plan, private_key=private_key, source=SeededRandomSource(1))
+    for post in first.begin():
+        accept(curator, "party-2", passed_on(post, second, third))
     assert plan.chunks > 1
-    assert np.array_equal(curator.total(), np.full(300, 3))
+    assert np.array_equal(total_of(curator, plan), np.full(300, 3))
+
+
+def passed_on(post, *parties):
+    """Return what the last of these parties of the ring sends, the first party's post given."""
+    for number, party in enumerate(parties):
+        (post,) = party.receive(delivered(post, f"party-{number}"))
+    return post
 
 
 def laplace_fit(noise, scale):
@@ -207,13 +220,13 @@ def test_colluders_who_subtract_their_shares_leave_one_discrete_laplace(
     )
     vectors = random_vectors(plan, 2)
     roster = {name: identity.public for name, identity in identities.items()}
-    curator = SumCurator(plan, private_key=None, source=SeededRandomSource("curator"))
+    curator = sum_curator(plan, source=SeededRandomSource("curator"))
     for name in plan.parties:
         member = LocalParty(name=name, identity=identities[name], roster=roster)
-        party = SumParty(plan, member, vectors[name], source=SeededRandomSource(name))
-        for message in party.begin():
-            curator.accept(message)
-    noise = curator.total() - sum(vectors.values())
+        party = sum_party(plan, member, vectors[name], source=SeededRandomSource(name))
+        for post in party.begin():
+            accept(curator, name, post)
+    noise = total_of(curator, plan) - sum(vectors.values())
     for name in plan.parties[:colluders]:
         noise -= draw_noise(plan, SeededRandomSource(name))  # what that colluder drew
     assert_discrete_laplace(noise, 5)
@@ -234,22 +247,24 @@ def test_one_share_noise_is_exactly_one_partys_share(private_key, blinder, ident
             cells=8,
             step=step,
         )
-        curator = SumCurator(plan, private_key=private_key, source=source)
+        curator = sum_curator(plan, private_key=private_key, source=source)
         parties = {
-            name: SumParty(
+            name: sum_party(
                 plan,
                 LocalParty(name=name, identity=identities[name], roster=roster),
                 np.zeros(8, dtype=np.int64),
                 source=SeededRandomSource(f"{name} {step}"),
                 blinder=blinder,
-                selection=Selection(selector=curator.selector, seed=Secret(seed)),
+                selection=Selection(selector=curator.opening, seed=Secret(seed)),
             )
             for name in plan.parties
         }
-        (message,) = parties["party-0"].begin()
-        curator.accept(parties["party-2"].receive(parties["party-1"].receive(message)))
+        (post,) = parties["party-0"].begin()
+        accept(curator, "party-2", passed_on(post, parties["party-1"], parties["party-2"]))
         shares = {name: draw_noise(plan, SeededRandomSource(f"{name} {step}")) for name in parties}
-        holders = [name for name in parties if np.array_equal(curator.total(), shares[name])]
+        holders = [
+            name for name in parties if np.array_equal(total_of(curator, plan), shares[name])
+        ]
         assert len(holders) == 1
         used.update(holders)
     assert len(used) > 1

@@ -10,19 +10,23 @@ from common.crypto.identities.envelope import EnvelopeError, Mailbox, Refusal
 from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.keys import PublicKey, generate_key_pair
 from common.crypto.sums.one_share import SEED_BYTES, Selection, prove_selector
-from common.crypto.sums.plan import (
-    Aggregation,
-    ContributionSubmitted,
-    Noise,
-    PartialForwarded,
-    SumPlan,
-)
-from common.crypto.sums.secure_sum import SumCurator, SumParty, ring_topic
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
+from common.crypto.sums.ring import ring_topic
 from common.errors import LocalError, RemoteProtocolError
+from common.exchanges.masked import MASKED_INPUT
+from common.exchanges.ring import ENVELOPE
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.secret import Secret
-from tests.harness.roles import run_secure_sum
+from common.study.sides import Post
+from tests.harness.roles import (
+    accept,
+    delivered,
+    run_secure_sum,
+    sum_curator,
+    sum_party,
+    total_of,
+)
 
 NAMES = ("party-0", "party-1", "party-2")
 CELLS = 250
@@ -60,7 +64,7 @@ def members(identities):
 @pytest.fixture
 def start(members, blinder):
     def start_party(plan, name, *, selection=None):
-        return SumParty(
+        return sum_party(
             plan,
             members[name],
             COUNTS,
@@ -76,12 +80,16 @@ def forged(plan, member, recipient, payload):
     """What a party that really is in the ring seals, whatever it is."""
     mailbox = Mailbox(member, study=plan.study, step=plan.step)
     envelope = mailbox.seal(recipient, topic=ring_topic(plan, None), plaintext=payload)
-    return PartialForwarded(sender=member.name, recipient=recipient, envelope=envelope)
+    return delivered(Post(round=ENVELOPE, payload=(envelope,)), member.name)
 
 
-def opened(plan, member, message):
+def opened(plan, member, sender, post):
     mailbox = Mailbox(member, study=plan.study, step=plan.step)
-    return mailbox.open(message.sender, topic=ring_topic(plan, None), envelope=message.envelope)
+    return mailbox.open(sender, topic=ring_topic(plan, None), envelope=post.payload[0])
+
+
+def submitted(curator, sender, payload, *, chunk=0):
+    accept(curator, sender, Post(round=MASKED_INPUT, payload=(chunk, payload)))
 
 
 # A curator that wants no noise.
@@ -111,9 +119,9 @@ def test_one_share_a_curator_whose_selector_is_not_one_hot_is_detected(
 def test_one_share_a_selector_of_another_sum_is_detected(private_key, start):
     key = private_key.public_key
     source = SeededRandomSource("curator")
-    old = SumCurator(
+    old = sum_curator(
         make_plan(key, noise=Noise.ONE_SHARE, step=3), private_key=private_key, source=source
-    ).selector
+    ).opening
     with pytest.raises(RemoteProtocolError, match="selector refused"):
         start(
             make_plan(key, noise=Noise.ONE_SHARE),
@@ -129,7 +137,7 @@ def test_one_share_neighbours_with_different_selections_do_not_understand_each_o
     """Each selector is one-hot and proved, but party 1's, or its permutation, is another."""
     plan = make_plan(private_key.public_key, noise=Noise.ONE_SHARE)
     selectors = [
-        SumCurator(plan, private_key=private_key, source=SeededRandomSource(place)).selector
+        sum_curator(plan, private_key=private_key, source=SeededRandomSource(place)).opening
         for place in ("one place", "another place")
     ]
     fields = {"selector": selectors[0], "seed": SEED}
@@ -138,14 +146,14 @@ def test_one_share_neighbours_with_different_selections_do_not_understand_each_o
     fields[changed] = other[changed]
     second = start(plan, "party-1", selection=Selection(**fields))
     with pytest.raises(EnvelopeError) as caught:
-        second.receive(next(first.begin()))
+        second.receive(delivered(first.begin()[0], "party-0"))
     assert caught.value.refusal is Refusal.WRONG_STEP
 
 
 def test_distributed_a_curator_that_wants_no_noise_has_no_say(plan, private_key, identities):
     """Harmless: nothing that a curator sends goes into distributed noise."""
-    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
-    assert curator.selector is None
+    curator = sum_curator(plan, private_key=private_key, source=SeededRandomSource(1))
+    assert not curator.opening
     vectors = dict.fromkeys(NAMES, COUNTS)
     total = run_secure_sum(
         plan, vectors, identities, source=SeededRandomSource(2), private_key=private_key
@@ -196,13 +204,12 @@ def test_a_neighbour_that_leaves_the_others_out_makes_a_sum_that_is_refused(
     plan, private_key, members, start
 ):
     """Party 2 submits its own ciphertexts only: the others' masks are not in them."""
-    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    curator = sum_curator(plan, private_key=private_key, source=SeededRandomSource(1))
     last = make_plan(private_key.public_key, parties=NAMES[::-1])  # here party 2 comes first
-    (message, *_) = start(last, "party-2").begin()
-    payload = opened(last, members["party-1"], message)
-    message = ContributionSubmitted(sender="party-2", chunk=0, payload=payload)
+    (post, *_) = start(last, "party-2").begin()
+    payload = opened(last, members["party-1"], "party-2", post)
     with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
-        curator.accept(message)
+        submitted(curator, "party-2", payload)
 
 
 def test_a_512_bit_key_is_refused():
@@ -214,14 +221,15 @@ def test_a_512_bit_key_is_refused():
 def test_a_curator_with_another_private_key_cannot_run_the_plan(plan):
     other = generate_key_pair(2048, SeededRandomSource("another key"))
     with pytest.raises(LocalError, match="does not belong"):
-        SumCurator(plan, private_key=other, source=SeededRandomSource(1))
+        sum_curator(plan, private_key=other, source=SeededRandomSource(1))
 
 
 # A curator that plays with the envelopes it relays.
 
 
 def partials(party):
-    return list(party.begin())
+    """What the first party sends to the second."""
+    return [delivered(post, "party-0") for post in party.begin()]
 
 
 def test_replayed_and_reordered_partial_products_are_refused(plan, start):
@@ -234,7 +242,8 @@ def test_replayed_and_reordered_partial_products_are_refused(plan, start):
     with pytest.raises(EnvelopeError) as caught:
         party.receive(first)
     assert caught.value.refusal is Refusal.REPLAYED
-    assert isinstance(party.receive(second), PartialForwarded)  # nothing was harmed
+    (post,) = party.receive(second)  # nothing was harmed
+    assert post.to == "party-2"
 
 
 def test_a_partial_product_of_another_party_or_step_is_refused(plan, start, private_key):
@@ -267,74 +276,74 @@ def test_a_partial_product_offered_to_whoever_starts_is_refused(plan, start):
 
 
 def test_only_the_last_party_of_the_ring_submits(plan, private_key, blinder):
-    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
+    curator = sum_curator(plan, private_key=private_key, source=SeededRandomSource(1))
     payload = plan.public_key.ciphertexts_to_bytes(plan.public_key.encrypt([1], blinder))
-    with pytest.raises(RemoteProtocolError, match="only 'party-2' does"):
-        curator.accept(ContributionSubmitted(sender="party-0", chunk=0, payload=payload))
+    with pytest.raises(RemoteProtocolError, match="is not expected in this step"):
+        submitted(curator, "party-0", payload)
 
 
 def test_an_unfinished_ring_has_no_total(plan, private_key):
-    curator = SumCurator(plan, private_key=private_key, source=SeededRandomSource(1))
-    with pytest.raises(RemoteProtocolError, match="nothing complete came from party-2"):
-        curator.total()
+    curator = sum_curator(plan, private_key=private_key, source=SeededRandomSource(1))
+    assert not curator.done
+    assert curator.waiting_for == ("party-0",)
 
 
 def masked_messages(start, plan):
-    return {name: list(start(plan, name).begin()) for name in NAMES}
+    return {name: start(plan, name).begin() for name in NAMES}
 
 
-def test_masked_a_dropout_is_refused_by_name(start):
+def test_masked_a_sum_waits_for_a_dropout_and_has_no_total_without_it(start):
     plan = make_plan()
-    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    curator = sum_curator(plan, source=SeededRandomSource(1))
     messages = masked_messages(start, plan)
     for name in ("party-0", "party-2"):
         for message in messages[name]:
-            curator.accept(message)
-    with pytest.raises(RemoteProtocolError, match="party-1; run it again under a new step"):
-        curator.total()
+            accept(curator, name, message)
+    assert not curator.done
+    assert curator.waiting_for == ("party-1",)
+    with pytest.raises(RemoteProtocolError, match="the masks do not cancel"):
+        curator.result()
 
 
 def test_masked_duplicates_change_nothing(start):
     plan = make_plan(noise=Noise.NONE, law=None)
-    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
-    for messages in masked_messages(start, plan).values():
+    curator = sum_curator(plan, source=SeededRandomSource(1))
+    for name, messages in masked_messages(start, plan).items():
         for message in messages:
-            curator.accept(message)
-            with pytest.raises(RemoteProtocolError, match="not expected here"):
-                curator.accept(message)
-    assert np.array_equal(curator.total(), 3 * COUNTS)
+            accept(curator, name, message)
+            with pytest.raises(RemoteProtocolError, match="not expected in this step"):
+                accept(curator, name, message)
+    assert np.array_equal(total_of(curator, plan), 3 * COUNTS)
 
 
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        (lambda message: {"payload": message.payload[:-1]}, "no words of version 1"),
-        (lambda message: {"payload": b"\x02" + message.payload[1:]}, "no words of version 1"),
-        (lambda message: {"chunk": 1}, "not expected here"),
-        (lambda message: {"sender": "mallory"}, "takes no part"),
-        (
-            lambda message: {"payload": message.payload[:1] + bytes(16) + message.payload[17:]},
-            "another plan",
-        ),
+        (lambda words: {"payload": words[:-1]}, "no words of version 1"),
+        (lambda words: {"payload": b"\x02" + words[1:]}, "no words of version 1"),
+        (lambda words: {"chunk": 1}, "not expected in this step"),
+        (lambda words: {"sender": "mallory"}, "not expected in this step"),
+        (lambda words: {"payload": words[:1] + bytes(16) + words[17:]}, "another plan"),
     ],
 )
 def test_masked_malformed_words_are_refused(change, cause, start):
     plan = make_plan()
-    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    curator = sum_curator(plan, source=SeededRandomSource(1))
     (message,) = start(plan, "party-0").begin()
-    fields = {"sender": message.sender, "chunk": message.chunk, "payload": message.payload}
+    chunk, words = message.payload
+    fields = {"sender": "party-0", "chunk": chunk, "payload": words}
     with pytest.raises(RemoteProtocolError, match=cause):
-        curator.accept(ContributionSubmitted(**{**fields, **change(message)}))
+        submitted(curator, **{**fields, **change(words)})
 
 
 def test_masked_words_that_do_not_cancel_are_refused(start):
     plan = make_plan()
-    curator = SumCurator(plan, private_key=None, source=SeededRandomSource(1))
+    curator = sum_curator(plan, source=SeededRandomSource(1))
     messages = masked_messages(start, plan)
-    garbage = messages["party-1"][0].payload
+    garbage = messages["party-1"][0].payload[1]
     garbage = garbage[:17] + bytes(len(garbage) - 17)
     for name in ("party-0", "party-2"):
-        curator.accept(messages[name][0])
-    curator.accept(ContributionSubmitted(sender="party-1", chunk=0, payload=garbage))
+        accept(curator, name, messages[name][0])
+    submitted(curator, "party-1", garbage)
     with pytest.raises(RemoteProtocolError, match="the masks do not cancel"):
-        curator.total()
+        curator.result()

@@ -9,14 +9,8 @@ from gmpy2 import mpz
 from common.crypto.identities.envelope import EnvelopeError, EnvelopeRoute, Mailbox, unseal
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.masks import PairwiseMasks
-from common.crypto.sums.plan import (
-    Aggregation,
-    ContributionSubmitted,
-    Noise,
-    PartialForwarded,
-    SumPlan,
-)
-from common.crypto.sums.secure_sum import ring_topic
+from common.crypto.sums.plan import Aggregation, Noise, SumPlan
+from common.crypto.sums.ring import ring_topic
 from common.errors import RemoteProtocolError
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
@@ -64,9 +58,9 @@ def opened(plan, identities, view, recipient):
     member = LocalParty(name=recipient, identity=identities[recipient], roster=roster)
     mailbox = Mailbox(member, study=plan.study, step=plan.step)
     payloads = [
-        mailbox.open(message.sender, topic=ring_topic(plan, None), envelope=message.envelope)
-        for message in view
-        if isinstance(message, PartialForwarded) and message.recipient == recipient
+        mailbox.open(post.sender, topic=ring_topic(plan, None), envelope=post.payload[0])
+        for post in view
+        if post.to == recipient
     ]
     return [plan.public_key.ciphertexts_from_bytes(payload, 1)[0] for payload in payloads]
 
@@ -82,23 +76,21 @@ def test_everything_the_curator_can_decrypt_is_the_noisy_sum(
 ):
     plan = ring_plan(private_key, noise=noise, zero_sum_masks=masks)
     vectors, view, total = record(plan, private_key, blinder, identities)
-    submitted = [message for message in view if isinstance(message, ContributionSubmitted)]
-    sealed = [message for message in view if isinstance(message, PartialForwarded)]
+    submitted = [post.payload[1] for post in view if not post.to]
+    sealed = [post.payload[0] for post in view if post.to]
     assert len(submitted) == plan.chunks
     assert len(sealed) == 2 * plan.chunks
     assert len(view) == len(submitted) + len(sealed)
 
-    products = [
-        plan.public_key.ciphertexts_from_bytes(message.payload, 1)[0] for message in submitted
-    ]
+    products = [plan.public_key.ciphertexts_from_bytes(chunk, 1)[0] for chunk in submitted]
     plaintexts = private_key.decrypt(products)
     assert np.array_equal(plan.packing.unpack(plaintexts, CELLS), total)
 
     width = plan.public_key.ciphertext_bytes
     windows = [
-        mpz.from_bytes(message.envelope[start : start + width], "big") % plan.public_key.n_squared
-        for message in sealed
-        for start in range(0, len(message.envelope) - width + 1, 128)
+        mpz.from_bytes(envelope[start : start + width], "big") % plan.public_key.n_squared
+        for envelope in sealed
+        for start in range(0, len(envelope) - width + 1, 128)
     ]
     for plaintext in private_key.decrypt(windows):
         with pytest.raises(RemoteProtocolError, match="no sum of honest contributions"):
@@ -110,19 +102,19 @@ def test_no_key_but_the_recipients_opens_what_the_curator_relays(private_key, bl
     plan = ring_plan(private_key)
     _, view, _ = record(plan, private_key, blinder, identities)
     curator = Identity.generate(SeededRandomSource("curator"))
-    message = next(message for message in view if isinstance(message, PartialForwarded))
+    post = next(post for post in view if post.to)
     route = EnvelopeRoute(
         study=plan.study,
         step=plan.step,
         topic=ring_topic(plan, None),
         sequence=0,
-        sender=message.sender,
-        recipient=message.recipient,
+        sender=post.sender,
+        recipient=post.to,
     )
-    sender = identities[message.sender].public
+    sender = identities[post.sender].public
     for outsider in (curator, identities["party-2"], identities["party-0"]):
         with pytest.raises(EnvelopeError):
-            unseal(message.envelope, route, sender=sender, recipient=outsider)
+            unseal(post.payload[0], route, sender=sender, recipient=outsider)
 
 
 def test_without_masks_curator_and_neighbour_see_one_partys_counts(
@@ -206,9 +198,9 @@ def test_masked_words_of_one_party_are_uniform_to_the_curator(identities):
     source = SeededRandomSource(1)
     total = run_secure_sum(plan, vectors, identities, source=source, curator_view=view)
     assert np.array_equal(total, np.full(cells, 21))
-    assert [message.sender for message in view] == list(NAMES)
-    for message in view:
-        words = np.frombuffer(message.payload[-8 * cells :], dtype=np.uint8)
+    assert [post.sender for post in view] == list(NAMES)
+    for post in view:
+        words = np.frombuffer(post.payload[1][-8 * cells :], dtype=np.uint8)
         ones = np.unpackbits(words).reshape(cells, 64).sum(axis=0).astype(int)
         assert np.abs(ones - cells // 2).max() < 6 * np.sqrt(cells / 4)
         assert len(np.unique(words.view("<u8"))) == cells

@@ -80,7 +80,7 @@ class Delivery:
 
 def deliveries_of(study, identities, tables, key):
     """Every delivery of a whole study."""
-    begin = partial(Sums, steps=2) if study.may_miss else EveryKindOfStep
+    begin = partial(Sums, number=2) if study.may_miss else EveryKindOfStep
     curator, parties = make_roles(
         study,
         begin,

@@ -18,7 +18,7 @@ from common.study.messages import (
     StepOpened,
     StudyAborted,
 )
-from common.study.results import read_cells
+from common.study.requests import read_cells
 from common.study.sides import Post
 from common.study.states import RoleState
 from party.role import ChargeBudget, SendToCurator

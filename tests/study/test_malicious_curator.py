@@ -18,7 +18,7 @@ from common.exchanges.sums import bounds_of
 from common.methods.registry import method_of
 from common.study.history import History
 from common.study.messages import ResultPublished, StepOpened, StudyOpened
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.steps import step_digest
 from party.role import ChargeBudget
 from tests.harness.roles import party_role

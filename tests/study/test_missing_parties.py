@@ -23,7 +23,7 @@ from common.study.messages import (
     StudyFinished,
     StudyOpened,
 )
-from common.study.results import read_cells
+from common.study.requests import read_cells
 from common.study.states import TRANSITIONS, If, RoleState
 from curator.role import Fail, SendToParty
 from party.role import ChargeBudget

@@ -19,7 +19,7 @@ from common.study.messages import (
     StudyFinished,
     StudyOpened,
 )
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from common.study.states import TRANSITIONS, If, RoleState
 from common.study.steps import step_digest
 from curator.role import Fail, SendToParty

@@ -25,7 +25,7 @@ integration/test_study_over_grpc: curator/server/service
 protocol/test_hybrid_recoverable_sums: common/crypto/sums/missing_lists common/crypto/sums/sum_keys
 protocol/test_recoverable_sums: common/crypto/sums/recovery
 protocol/test_secure_sum: common/crypto/sums/plan common/crypto/sums/ring
-  common/crypto/sums/secure_sum common/crypto/sums/words
+  common/crypto/sums/words
 statistical/test_noise_audit_with_delta: common/privacy/promise
 study/test_damaged_messages: common/study/messages
 study/test_disputes: common/crypto/sums/boxes
@@ -34,12 +34,11 @@ study/test_roles: common/exchanges/choice common/exchanges/masked common/exchang
   common/exchanges/ring common/study/sides common/study/states curator/role
   parley/simulation/in_process party/role
 unit/methods/distdiffgen/test_script: common/exchanges/two_party
-unit/wire/test_codec: common/wire/rounds
 unit/wire/test_study_states: common/study/progress
 protocol/reproductions/test_results_told_differently: common/study/history common/study/transcript
 unit/curator/test_studies: curator/store/records
 unit/parley/cli/commands/test_curator_study: curator/operations
-unit/methods/test_conditional: common/bayes/form common/bayes/model
+unit/methods/test_conditional: common/bayes/form
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
@@ -49,7 +48,6 @@ unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/mo
 unit/party/sources/kinds/test_files: common/tables/files
 unit/party/test_what_a_curator_sees: party/client/session
 unit/party/ui/test_site: party/ui/pages
-unit/fitted/test_study: common/release/replay
 unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits
   common/privacy/laws/skellam
 unit/release/test_archive: common/release/contents common/release/integrity

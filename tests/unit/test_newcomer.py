@@ -18,13 +18,12 @@ from common.methods.registry import methods
 from common.privacy.noise_law import laws_paid_in
 from common.release.verify import verify
 from common.schema import Schema
-from common.study.results import read_cells
+from common.study.requests import read_cells
 from common.wire import codec
 from curator.role import CuratorRole
 from parley.cli import commands
 from parley.cli import main as command_line
-from party.sources.kind import all_kinds
-from party.sources.settings import SourceSettings
+from party.sources.settings import SourceSettings, all_kinds
 
 SCHEMA = Schema.from_toml(
     '[[attribute]]\nname = "a"\nkind = "categorical"\nvalues = ["x", "y", "z"]\n'
@@ -125,7 +124,7 @@ PAIRS = """
 
     from common.bayes.domain import Domain
     from common.bayes.form import of_attributes
-    from common.bayes.model import Model
+    from common.bayes.form import Model
     from common.bayes.network import Network
     from common.bayes.weighting import WeightedNetwork
     from common.privacy import sensitivity
@@ -179,7 +178,7 @@ EXCHANGE = """
     import numpy as np
 
     from common.errors import RemoteProtocolError
-    from common.study.results import encode_cells, read_cells
+    from common.study.requests import encode_cells, read_cells
     from common.study.sides import CuratorSide, PartySide, Post
     from common.study.steps import Exchange
 
@@ -273,7 +272,7 @@ SOURCE = """
     import pyarrow as pa
 
     from common.tables.files import FileReader
-    from party.sources.kind import SHAPE, SourceKind
+    from party.sources.settings import SHAPE, SourceKind
     from common.tables.reader import parts_of_stream
 
 

@@ -144,7 +144,6 @@ class PrivateSelect:
 def _learn(
     plan: PrivBayesDecisions, rows: ExpandedRows, select: PrivateSelect, source: RandomSource
 ) -> Network:
-    """Learn the network by the binary or the general path."""
     width = plan.domain.width
     root = draw_root(plan.constraints, width, source)
     scoring = Scoring(plan.score, plan.rows, plan.printed_sensitivity)

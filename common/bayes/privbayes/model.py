@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.domain import Domain, View
-from common.bayes.form import NetworkForm, of_attributes, of_bits
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_attributes, of_bits
 from common.bayes.network import Conditional, Family, Network, conditionals_from_marginals
 from common.bayes.postprocessing import consistent_tables
 from common.bayes.privbayes.decisions import Encoding, PrivBayesDecisions
@@ -79,7 +78,6 @@ class PrivBayesModel(Model):
 
     @property
     def law(self) -> DiscreteLaplace:
-        """The law of the noise in every cell of a table."""
         return DiscreteLaplace(self.noise_scale)
 
     @property
@@ -101,7 +99,6 @@ class PrivBayesModel(Model):
         return Sampler(self.network, self.plan.domain, self.conditionals)
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
-        """Draw any number of synthetic rows, as codes of the attributes."""
         encoding = self.plan.encoding
         if not encoding.in_bits:
             return self.sampler.sample(rows, source)
@@ -117,7 +114,6 @@ class PrivBayesModel(Model):
         return (of_bits(net, sizes, gray=encoding is Encoding.GRAY),)
 
     def as_json(self) -> dict[str, object]:
-        """Return the model as plain JSON values; fractions as text."""
         domain = self.plan.domain
         return {
             "format": _FORMAT,

@@ -156,10 +156,8 @@ def maximal_parent_sets(
     """Return all maximal parent sets among `attributes` with at most `cells` joint values.
 
     Without hierarchies (height 1) this is Algorithm 5, with them Algorithm 6. Sets of `max_parents`
-    count as maximal. With `cells` = 0 not even the empty set fits, and there is no parent set.
-
-    Raises:
-        TooManyParentSetsError: there are more than `max_sets`.
+    count as maximal. With `cells` = 0 not even the empty set fits, and there is no parent set. More
+    than `max_sets` are a TooManyParentSetsError.
     """
     order = sorted(attributes)
     memo: dict[tuple[int, int, int], list[ParentSet]] = {}

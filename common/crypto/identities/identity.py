@@ -73,7 +73,6 @@ class PublicIdentity:
 
     @property
     def text(self) -> str:
-        """The identity in base64."""
         return base64.b64encode(self.encoded).decode()
 
     def _part(self, index: int) -> bytes:
@@ -97,12 +96,10 @@ class PublicIdentity:
 
     @property
     def agreement_key(self) -> X25519PublicKey:
-        """The key that pairwise secrets are agreed with."""
         return X25519PublicKey.from_public_bytes(self._part(1))
 
     @property
     def sealing_key(self) -> MLKEM768X25519PublicKey:
-        """The key that envelopes to this party are sealed with."""
         return MLKEM768X25519PublicKey(
             MLKEM768PublicKey.from_public_bytes(self._part(3)),
             X25519PublicKey.from_public_bytes(self._part(2)),
@@ -149,7 +146,6 @@ class Identity:
 
     @property
     def opening_key(self) -> MLKEM768X25519PrivateKey:
-        """The key that opens envelopes sealed to this identity."""
         return self._opening
 
     def agree(self, peer: PublicIdentity) -> bytes:
@@ -215,7 +211,6 @@ class LocalParty:
         return self._agreed[name]
 
     def seeds_with(self, name: str) -> BoxSeeds:
-        """Return the seeds of the boxes between this party and another."""
         if name not in self.box_seeds:
             raise LocalError(f"{self.name!r} exchanged no seeds of boxes with {name!r}")
         return self.box_seeds[name]

@@ -108,14 +108,12 @@ class FixedBaseBlinder:
         self._source = source
 
     def _table(self, count: int) -> FixedBase:
-        """Return the table to make `count` more factors with."""
         before, self._few_left = self._few_left, self._few_left - count
         if self._powers is None or before >= 0 > self._few_left:
             self._powers = _powers_of_h(self._public_key, by_nibbles=self._few_left >= 0)
         return self._powers
 
     def factors(self, count: int) -> list[mpz]:
-        """Make `count` fresh factors."""
         table, width = self._table(count), self._exponent_bytes
         exponents = self._source.random_bytes(count * width)
         return [
@@ -149,7 +147,6 @@ class PowerBlinder:
         self._source = source
 
     def factors(self, count: int) -> list[mpz]:
-        """Make `count` fresh factors."""
         key = self._public_key
         roots = [key.random_unit(self._source) for _ in range(count)]
         return list(powmod_base_list(roots, key.n, key.n_squared))

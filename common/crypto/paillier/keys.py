@@ -86,9 +86,6 @@ class PublicKey:
     A holder of the public key cannot check that h was chosen well, and need not: h protects
     plaintexts from all readers except the key's owner, who can decrypt them anyway. What else is to
     be hidden from the owner must not depend on h; blinding.py says when that is.
-
-    Raises:
-        RemoteProtocolError: for values that no honest owner would publish.
     """
 
     n: mpz
@@ -115,7 +112,6 @@ class PublicKey:
 
     @property
     def bits(self) -> int:
-        """The length of the modulus."""
         return int(self.n.bit_length())
 
     @property
@@ -125,7 +121,6 @@ class PublicKey:
 
     @property
     def ciphertext_bytes(self) -> int:
-        """The length of one ciphertext on the wire."""
         return self.bits // 4
 
     @property
@@ -153,11 +148,7 @@ class PublicKey:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicKey:
-        """Read and check a key from outside.
-
-        Raises:
-            RemoteProtocolError: for another version, length or size, or unusable values.
-        """
+        """Read and check a key from outside; RemoteProtocolError if it is not usable."""
         if len(data) < 3 or data[0] != _KEY_FORMAT:
             raise RemoteProtocolError(f"this is not a Paillier public key of version {_KEY_FORMAT}")
         bits = int.from_bytes(data[1:3], "big")
@@ -178,7 +169,6 @@ class PublicKey:
         return cls(n, mpz.from_bytes(data[3 + bits // 8 :], "big"))
 
     def random_unit(self, source: RandomSource) -> mpz:
-        """Draw a uniform unit modulo n."""
         while True:
             drawn = mpz(below(int(self.n), source))
             if gcd(drawn, self.n) == 1:
@@ -199,7 +189,6 @@ class PublicKey:
         return [c * f % self.n_squared for c, f in zip(ciphertexts, factors, strict=True)]
 
     def add(self, first: mpz, second: mpz) -> mpz:
-        """Return a ciphertext of the sum of two plaintexts."""
         return first * second % self.n_squared
 
     def scale(self, ciphertext: mpz, factor: int) -> mpz:
@@ -209,12 +198,7 @@ class PublicKey:
         return powmod(ciphertext, factor, self.n_squared)
 
     def check_ciphertexts(self, ciphertexts: Sequence[mpz]) -> None:
-        """Refuse integers that are no ciphertexts under this key.
-
-        Raises:
-            RemoteProtocolError: naming the first one that is out of 1..n^2-1 or shares a factor
-                with n.
-        """
+        """Refuse, with RemoteProtocolError, integers that are no ciphertexts under this key."""
         product = mpz(1)
         for place, ciphertext in enumerate(ciphertexts):
             if not 0 < ciphertext < self.n_squared:
@@ -233,12 +217,7 @@ class PublicKey:
         return header + count + b"".join(c.to_bytes(width, "big") for c in ciphertexts)
 
     def ciphertexts_from_bytes(self, data: bytes, expected: int) -> list[mpz]:
-        """Read and check ciphertexts from outside.
-
-        Raises:
-            RemoteProtocolError: for another version, key, count or length, or an integer that
-                is no ciphertext.
-        """
+        """Read and check ciphertexts; RemoteProtocolError if they are not of this key."""
         if len(data) < _HEADER or data[0] != _CIPHERTEXTS_FORMAT:
             raise RemoteProtocolError(
                 f"these are not Paillier ciphertexts of version {_CIPHERTEXTS_FORMAT}"
@@ -306,11 +285,7 @@ class PrivateKey:
 
 
 def generate_key_pair(bits: int, source: RandomSource) -> PrivateKey:
-    """Make a key pair: a second or two for 2048 bits, up to a minute for 4096.
-
-    Raises:
-        InputError: for a key size that is not one of `KEY_BITS`.
-    """
+    """Make a key pair: a second or two for 2048 bits, up to a minute for 4096."""
     if bits not in KEY_BITS:
         raise InputError(f"a Paillier key has {_sizes()} bits, not {bits}; 2048 is the default")
     p, p_parts = lim_lee_prime(bits // 2, source)

@@ -68,25 +68,17 @@ class Packing:
 
     @property
     def slots(self) -> int:
-        """Cells per plaintext."""
         return self.plaintext_bits // self.slot_bits
 
     def plaintexts_for(self, count: int) -> int:
-        """Return how many plaintexts hold `count` cells."""
         return -(-count // self.slots)
 
     def pack(self, values: NDArray[np.int64], *, rows: int, shares: int) -> list[int]:
-        """Pack one party's contribution; the integers may be negative.
+        """Pack one party's contribution, shape (count,); the integers may be negative.
 
-        Args:
-            values: shape (count,): counts, noise, or counts plus noise.
-            rows: the rows these values count, no more than the packing's; 0 for noise alone.
-            shares: the draws of noise in each value, no more than the packing's parties; 0 for
-                exact counts.
-
-        Raises:
-            LocalError: if a value is outside +-(rows + shares * noise_bound), so that the total
-                could overflow. Nothing must be sent, and noise must not be drawn again.
+        The values count `rows` rows, and have so many `shares` of noise in each: 0 for exact
+        counts. One that is larger could overflow the total: then nothing is sent, and noise is not
+        drawn again.
         """
         if not (0 <= rows <= self.rows and 0 <= shares <= self.parties):
             raise LocalError(

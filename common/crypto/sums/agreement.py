@@ -81,11 +81,8 @@ class SeedExchange:
     def secrets(self, relayed: bytes, absent: Collection[str] = ()) -> LocalParty:
         """Return the party with the secrets that it shares with its partners.
 
-        `relayed` has the envelopes of the partners that are there, in order.
-
-        Raises:
-            RemoteProtocolError: an envelope is missing or was not made by its sender for this party
-                and this study; nothing changed.
+        `relayed` has the envelopes of the partners that are there, in order; RemoteProtocolError if
+        one is missing or was not made by its sender for this party and this study.
         """
         mailbox = Mailbox(self._party, study=self._study, step=0)
         senders = [name for name in self._before if name not in absent]

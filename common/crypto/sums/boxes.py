@@ -165,7 +165,6 @@ def route_of(
     dealer: str,
     receiver: str,
 ) -> BoxRoute:
-    """Return the route of a box between two parties of a sum."""
     ends = (identities[dealer], identities[receiver])
     return BoxRoute(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
 
@@ -181,11 +180,7 @@ class Dispute:
     secret: bytes  # the dealer's answer: of the box's own key; a hybrid study: with seed, signature
 
     def at_fault(self, plan: SumPlan, identities: Mapping[str, PublicIdentity]) -> str:
-        """Return who is at fault.
-
-        Raises:
-            RemoteProtocolError: the dealer did not sign the box, or the receiver no accusation.
-        """
+        """Return who is at fault; RemoteProtocolError unless both signed what they claim."""
         public, box = self.evidence[:KEY_BYTES], self.evidence[KEY_BYTES:]
         if not {self.dealer, self.receiver} <= set(plan.parties) or len(box) != BOX_BYTES:
             raise RemoteProtocolError("a dispute is about a box between two parties of the sum")

@@ -14,7 +14,7 @@ words, one per cell, exactly uniform.
 
 A mask must serve one contribution only: two different vectors under the same mask show their
 difference. The plan's digest sees to it as long as an owner never answers one plan twice with
-different vectors; `SumParty` answers each chunk once, and a party's journal repeats stored bytes.
+different vectors: it answers each chunk once, and its journal repeats stored bytes.
 
 **Who shares a mask with whom.** With a mask for every pair of K parties a party's work grows with
 K. Fewer pairs do, if the graph that colluders leave behind is connected.
@@ -138,7 +138,6 @@ class PairwiseMasks:
 
 
 def derived_key(secret: bytes, *, salt: bytes, info: bytes) -> bytes:
-    """Derive an AES-256 key of a secret by HKDF-SHA256."""
     return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(secret)
 
 

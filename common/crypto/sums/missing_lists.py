@@ -15,11 +15,9 @@ from common.errors import RemoteProtocolError
 def check_missing(
     plan: SumPlan, missing: Sequence[str], *, of: str, at_least: Collection[str] = ()
 ) -> None:
-    """Raise unless a list of missing parties can be right in the eyes of party `of`.
+    """Raise RemoteProtocolError unless a list can be right in the eyes of party `of`.
 
-    Raises:
-        RemoteProtocolError: it names strangers, too many, or the party itself; or it leaves one out
-            that was missing before.
+    Parties of `at_least` were missing before.
     """
     if tuple(missing) != in_order(plan, missing):
         raise RemoteProtocolError("a list of missing parties names each once, in the plan's order")
@@ -35,7 +33,6 @@ def check_missing(
 
 
 def in_order(plan: SumPlan, names: Collection[str]) -> tuple[str, ...]:
-    """Return these names in the plan's order."""
     return tuple(name for name in plan.parties if name in names)
 
 
@@ -58,5 +55,4 @@ def list_statement(plan: SumPlan, absent: Sequence[str], missing: Sequence[str])
 
 
 def names_of(names: Sequence[str]) -> str:
-    """Return the parties in words."""
     return ", ".join(map(repr, names)) or "no party"

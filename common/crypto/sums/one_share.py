@@ -199,7 +199,6 @@ def propose_seed(
 def receive_seed(
     party: LocalParty, *, study: bytes, proposer: str, envelope: bytes
 ) -> Secret[bytes]:
-    """Open the envelope with the first party's seed."""
     mailbox = Mailbox(party, study=study, step=0)
     return Secret(mailbox.open(proposer, topic=_SEED_TOPIC, envelope=envelope))
 

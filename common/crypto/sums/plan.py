@@ -1,4 +1,4 @@
-"""What is public about one secure sum: its plan, its messages, and the law of its noise.
+"""What is public about one secure sum: its plan, and the law of its noise.
 
 Every party and the curator hold the same `SumPlan`; each of them derives it from the approved study
 and never takes a number of it from a peer. Its digest is in every key, envelope and payload of the
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -129,7 +129,6 @@ class SumPlan:
 
     @property
     def masked(self) -> bool:
-        """Whether contributions carry pairwise masks."""
         if self.aggregation is Aggregation.PAILLIER:
             return self.zero_sum_masks
         return self.aggregation is Aggregation.MASKED
@@ -186,7 +185,6 @@ class SumPlan:
 
     @property
     def chunks(self) -> int:
-        """The number of pieces in which the vector travels."""
         return -(-self.cells // self.chunk_cells)
 
     def cells_of(self, chunk: int) -> slice:
@@ -221,29 +219,7 @@ class SumPlan:
         return self.parties[place - 1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartialForwarded:
-    """A partial product on its way to the next party, sealed; the curator relays it."""
-
-    sender: str
-    recipient: str
-    envelope: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContributionSubmitted:
-    """One chunk for the curator: the full product, or one party's masked words."""
-
-    sender: str
-    chunk: int
-    payload: bytes = field(repr=False)
-
-
-SumMessage = PartialForwarded | ContributionSubmitted
-
-
 def framed_law(law: NoiseLaw) -> bytes:
-    """Return a noise law as unambiguous bytes."""
     return frame((law.name, law.scale.numerator, law.scale.denominator))
 
 
@@ -251,10 +227,7 @@ def draw_noise(plan: SumPlan, source: RandomSource) -> NDArray[np.int64]:
     """Draw one party's noise for every cell of the plan; call it once.
 
     Distribution: the plan's law for one-share noise; a share of it, one of K - t - d, for
-    distributed noise.
-
-    Raises:
-        LocalError: with probability below 2^-128, a draw does not fit; the sum must be given up.
+    distributed noise. With probability below 2^-128 a draw does not fit: the sum is given up.
     """
     if plan.law is None:
         return np.zeros(plan.cells, dtype=np.int64)

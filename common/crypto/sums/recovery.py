@@ -73,7 +73,7 @@ from common.crypto.sums.missing_lists import (
     names_of,
     require_signature,
 )
-from common.crypto.sums.plan import ContributionSubmitted, SumPlan, check_values, draw_noise
+from common.crypto.sums.plan import SumPlan, check_values, draw_noise
 from common.crypto.sums.shamir import SECRET_BYTES, SHARE_BYTES, join, split
 from common.crypto.sums.sum_keys import (
     SumKey,
@@ -82,7 +82,7 @@ from common.crypto.sums.sum_keys import (
     seed_of_sum,
     wrapped_bytes,
 )
-from common.crypto.sums.words import WordCollector, WordContributor, as_total
+from common.crypto.sums.words import as_total, read_words, word_chunks
 from common.errors import RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
@@ -125,7 +125,7 @@ class RecoverableParty:
         }
         self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
         self._absent: tuple[str, ...] | None = None  # those who dealt no keys
-        self._held: dict[str, tuple[bytes, bytes]] = {}
+        self._shares_of: dict[str, tuple[bytes, bytes]] = {}
         self._missing: tuple[str, ...] | None = None
         self._revealed = False
 
@@ -138,11 +138,7 @@ class RecoverableParty:
         return self._key.public + boxes + b"".join(wrapped)
 
     def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
-        """Return whose box does not open, with this party's signature; None if all boxes open.
-
-        Raises:
-            RemoteProtocolError: a partner did not sign its box for this party and this sum.
-        """
+        """Return whose signed box does not open, with this party's signature; None if all do."""
         check_missing(self._plan, absent, of=self._name)
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             route = self._from(name, public)
@@ -151,11 +147,7 @@ class RecoverableParty:
         return None
 
     def open_box(self, receiver: str, signature: bytes) -> bytes:
-        """Return what opens the box for a receiver that signed that it does not open.
-
-        Raises:
-            RemoteProtocolError: the receiver has no box, or did not sign that of this one.
-        """
+        """Return what opens a box, for its receiver that signed that it does not open."""
         if receiver not in self._partners:
             raise RemoteProtocolError(f"{receiver!r} was dealt no box by {self._name!r}")
         self._to(receiver).require_accused(self._dealt_box(receiver), signature=signature)
@@ -169,15 +161,11 @@ class RecoverableParty:
         absent: Sequence[str],
         *,
         source: RandomSource,
-    ) -> list[ContributionSubmitted]:
+    ) -> list[bytes]:
         """Round 2: the masked words, chunk after chunk.
 
         `relayed` has the public key and the box of each partner that is there; the absent ones
-        dealt no keys.
-
-        Raises:
-            RemoteProtocolError: a box was not made by its sender for this party and this sum, does
-                not open, or more parties are absent than the plan allows; nothing changed.
+        dealt no keys. A side that raises has not changed.
         """
         if self._absent is not None:
             raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
@@ -194,27 +182,12 @@ class RecoverableParty:
         ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
-        self._absent, self._held = tuple(absent), shares
-        contributor = WordContributor(
-            self._plan,
-            name=self._name,
-            values=values,
-            noise=draw_noise(self._plan, source),
-            masks=masks,
-        )
-        return [
-            ContributionSubmitted(
-                sender=self._name, chunk=chunk, payload=contributor.contribute(chunk, None)
-            )
-            for chunk in range(self._plan.chunks)
-        ]
+        self._absent, self._shares_of = tuple(absent), shares
+        noise = draw_noise(self._plan, source)
+        return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
     def sign(self, missing: Sequence[str]) -> bytes:
-        """Round 3: this party's signature under the list of who is missing; one list, ever.
-
-        Raises:
-            RemoteProtocolError: the list cannot be right, or another one was signed before.
-        """
+        """Round 3: this party's signature under the list of who is missing; one list, ever."""
         if self._absent is None:
             raise RemoteProtocolError("a list is published before there are words to list")
         if self._missing is not None:
@@ -230,9 +203,6 @@ class RecoverableParty:
         """Round 4: one share of each holder that dealt keys, in order; once.
 
         The signatures are those of the partners on the list, in order; zeros where one is missing.
-
-        Raises:
-            RemoteProtocolError: a signature is wrong, or too few holders signed this list.
         """
         if self._missing is None or self._absent is None or self._revealed:
             raise RemoteProtocolError("nothing is revealed before a list is signed, or twice")
@@ -242,7 +212,7 @@ class RecoverableParty:
         for name in self._holders:
             if name in self._absent:
                 continue
-            own_mask, key = self._dealt[name] if name == self._name else self._held[name]
+            own_mask, key = self._dealt[name] if name == self._name else self._shares_of[name]
             shares.append(key if name in self._missing else own_mask)
         return b"".join(shares)
 
@@ -326,7 +296,6 @@ class RecoverableCurator:
         self._boxes: dict[tuple[str, str], bytes] = {}
         self._wrapped: dict[tuple[str, str], bytes] = {}  # seeds of a sender, by partner
         self._absent: tuple[str, ...] = ()
-        self._collector = WordCollector(plan)
         self._chunks: dict[str, dict[int, NDArray[np.uint64]]] = {}
         self._sum = np.zeros(plan.cells, dtype=np.uint64)
         self._complete: set[str] = set()
@@ -378,19 +347,17 @@ class RecoverableCurator:
             for name in there
         }
 
-    def accept(self, message: ContributionSubmitted) -> None:
+    def accept(self, sender: str, chunk: int, payload: bytes) -> None:
         """Take one chunk in, or raise RemoteProtocolError and change nothing."""
-        words = self._collector.read(message)
-        chunks = self._chunks.setdefault(message.sender, {})
-        if message.sender in self._complete or message.chunk in chunks:
-            raise RemoteProtocolError(
-                f"chunk {message.chunk} of {message.sender!r} is not expected here"
-            )
-        chunks[message.chunk] = words
+        words = read_words(self._plan, sender, chunk, payload)
+        chunks = self._chunks.setdefault(sender, {})
+        if sender in self._complete or chunk in chunks:
+            raise RemoteProtocolError(f"chunk {chunk} of {sender!r} is not expected here")
+        chunks[chunk] = words
         if len(chunks) == self._plan.chunks:  # words of a party count together or not at all
-            for chunk, contribution in self._chunks.pop(message.sender).items():
-                self._sum[self._plan.cells_of(chunk)] += contribution
-            self._complete.add(message.sender)
+            for number, contribution in self._chunks.pop(sender).items():
+                self._sum[self._plan.cells_of(number)] += contribution
+            self._complete.add(sender)
 
     def close(self) -> tuple[str, ...]:
         """Close the second round: the list of who is missing."""
@@ -420,11 +387,7 @@ class RecoverableCurator:
             self._revealed[name][self._holders[name].index(sender) + 1] = share
 
     def total(self) -> NDArray[np.int64]:
-        """Return the sum over the list, with its noise, shape (cells,).
-
-        Raises:
-            RemoteProtocolError: too few shares were revealed, or they do not open the masks.
-        """
+        """Return the sum over the list, with its noise, shape (cells,)."""
         pairs, own_masks = list[tuple[str, str, bytes]](), list[bytes]()
         for name in self._plan.parties:
             if name in self._absent:

@@ -75,7 +75,6 @@ class PartyTurn:
         return sum(party in self.coverages.by_marginal[marginal].parties for marginal in released)
 
     def tables(self, group: Group, vector: NDArray[np.int64]) -> dict[Marginal, NDArray[np.int64]]:
-        """Cut a group's vector into its marginals."""
         sizes = [self.coverages.by_marginal[marginal].cells for marginal in group.marginals]
         return dict(zip(group.marginals, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
 

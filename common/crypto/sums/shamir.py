@@ -35,11 +35,7 @@ def split(secret: bytes, *, holders: int, threshold: int, source: RandomSource) 
 
 
 def join(values: Mapping[int, bytes]) -> bytes:
-    """Return the secret, given exactly as many holders' values as the threshold is.
-
-    Raises:
-        RemoteProtocolError: these are not the values of a secret of 32 bytes.
-    """
+    """Return the secret, given exactly as many holders' values as the threshold is."""
     places = tuple(sorted(values))
     total = mpz(0)
     for place, weight in zip(places, _weights(places), strict=True):

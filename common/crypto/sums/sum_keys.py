@@ -51,9 +51,6 @@ class SumKey:
         """Return the key of the mask shared with the holder of a public key.
 
         Everyone who is absent is in it: parties told otherwise share no masks that cancel.
-
-        Raises:
-            RemoteProtocolError: the public key is of low order.
         """
         salt = hashlib.sha256(frame((self._plan.digest, *absent))).digest()
         version = 2 if self._plan.hybrid else 1
@@ -92,7 +89,6 @@ def require_public_key(public: bytes) -> None:
 
 
 def own_mask_key(plan: SumPlan, name: str, seed: bytes) -> bytes:
-    """Derive the key of a party's own mask."""
     return derived_key(seed, salt=plan.digest, info=frame(("parley own mask 1", name)))
 
 

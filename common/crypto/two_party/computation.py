@@ -16,15 +16,12 @@ Journal of Cryptology 22.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from common.crypto.identities.envelope import Mailbox
 from common.crypto.identities.identity import LocalParty
-from common.crypto.sums.plan import PartialForwarded
 from common.crypto.two_party.garbling import (
     LABEL_BYTES,
     Evaluator,
@@ -57,17 +54,6 @@ class Circuit(Protocol):
         """Compute; an entry of a wire for each bit that comes in, and that comes out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComputationContext:
-    """Where a computation belongs; `digest` is in every envelope, so computations do not meet."""
-
-    study: bytes
-    step: int  # the number of the step
-    digest: bytes  # of the step and of all that was published before
-    garbler: str  # the name of one party
-    evaluator: str  # that of the other
-
-
 def message_bytes(circuit: Circuit) -> tuple[int, int, int]:
     """Return how long the three messages are, before they are sealed: all of it is public."""
     gates = _Counter()
@@ -93,17 +79,26 @@ class TwoPartyComputation:
 
     def __init__(
         self,
-        context: ComputationContext,
         circuit: Circuit,
         party: LocalParty,
         bits: Bits,
         source: RandomSource,
+        *,
+        study: bytes,
+        step: int,
+        digest: bytes,
+        ends: tuple[str, str],
     ) -> None:
+        """Take this party's input; `ends` are the names of garbler and evaluator.
+
+        The digest is of the step and of all that was published before. It is in every envelope, so
+        that computations do not meet.
+        """
         self._circuit, self._bits, self._source = circuit, bits, source
-        self._topic = f"two-party computation {context.digest.hex()}"
-        self._mailbox = Mailbox(party, study=context.study, step=context.step)
-        self._garbles = party.name == context.garbler
-        self._other = context.evaluator if self._garbles else context.garbler
+        self._topic = f"two-party computation {digest.hex()}"
+        self._mailbox = Mailbox(party, study=study, step=step)
+        self._garbles = party.name == ends[0]
+        self.other = ends[1] if self._garbles else ends[0]
         self._name = party.name
         if len(bits) != circuit.input_bits[0 if self._garbles else 1]:
             raise LocalError("the input has other bits than its circuit")
@@ -112,18 +107,17 @@ class TwoPartyComputation:
         self._labels: Labels | None = None
         self.finished = False
 
-    def begin(self) -> Iterator[PartialForwarded]:
-        """Yield what this side sends unasked: the garbler's opening."""
-        if self._transfer is not None:
-            yield self._sealed(self._transfer.ask())
+    def begin(self) -> list[bytes]:
+        """Return the envelopes that leave unasked: the garbler's opening."""
+        return [] if self._transfer is None else [self._sealed(self._transfer.ask())]
 
-    def receive(self, message: PartialForwarded) -> PartialForwarded | Bits:
-        """Take the message that the other side owes; return what leaves, or the result."""
-        if message.sender != self._other or self.finished:
+    def receive(self, sender: str, envelope: bytes) -> bytes | Bits:
+        """Take the envelope that the other side owes; return the one that leaves, or the result."""
+        if sender != self.other or self.finished:
             raise RemoteProtocolError(
-                f"{self._name!r} expects no message of {message.sender!r} in this computation"
+                f"{self._name!r} expects no message of {sender!r} in this computation"
             )
-        content = self._mailbox.open(message.sender, topic=self._topic, envelope=message.envelope)
+        content = self._mailbox.open(sender, topic=self._topic, envelope=envelope)
         if self._transfer is not None:
             gates = self._garbled(self._transfer, content)
             self.finished = True
@@ -156,9 +150,8 @@ class TwoPartyComputation:
         meaning = np.unpackbits(np.frombuffer(content[inputs:end], np.uint8), count=outputs)
         return np.asarray(last_bits(labels_out) ^ meaning.astype(np.bool_))
 
-    def _sealed(self, content: bytes) -> PartialForwarded:
-        envelope = self._mailbox.seal(self._other, topic=self._topic, plaintext=content)
-        return PartialForwarded(sender=self._name, recipient=self._other, envelope=envelope)
+    def _sealed(self, content: bytes) -> bytes:
+        return self._mailbox.seal(self.other, topic=self._topic, plaintext=content)
 
     def __repr__(self) -> str:
         return f"TwoPartyComputation({self._name!r}, secret)"

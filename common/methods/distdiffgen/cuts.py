@@ -10,8 +10,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.form import NetworkForm, of_combinations, of_values
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_combinations, of_values
 from common.crypto.framing import frame
 from common.methods.subn_plus.requests import GroupedTables
 from common.privacy.randomness import RandomSource, uniforms

@@ -138,8 +138,8 @@ def tables_part(study: Study) -> Fraction:
             return part
     limit = _limit(study, _MOST)
     pairs = list(combinations(range(len(sizes)), 2))
-    held = sum(limit.fits(sizes, a, (b,)) for a, b in pairs)
-    return _MOST if 2 * held >= len(pairs) else _NEARLY_ALL
+    fitting = sum(limit.fits(sizes, a, (b,)) for a, b in pairs)
+    return _MOST if 2 * fitting >= len(pairs) else _NEARLY_ALL
 
 
 def _holds_pairs(study: Study) -> bool:

@@ -96,10 +96,10 @@ class PairChoice:
     def without_rows(self, source: RandomSource) -> bytes:
         """Place attributes in random order, each with random parents until no further one fits."""
         sizes, placed = self.variables.sizes, list(self.placed)
-        left = [a for a in range(len(sizes)) if a not in placed]
+        unplaced = [a for a in range(len(sizes)) if a not in placed]
         families: list[Attributes] = []
         for _ in range(self.take if placed else self.take + 1):
-            child = left.pop(below(len(left), source))
+            child = unplaced.pop(below(len(unplaced), source))
             parents: list[int] = []
             for place in np.argsort(source.words(len(placed))):
                 if self.limit.fits(sizes, child, [*parents, placed[place]]):

@@ -91,10 +91,10 @@ class Look:
             )
         ]
 
-    def independent_columns(self, *, kept: Fraction) -> Script[Fit]:
-        """Spend all that is left on the margins, but for what is kept."""
-        left = self.facts.budget - self.cost - kept
-        return (yield from margins_alone(self.facts, "margins", left, self.margins))
+    def independent_columns(self, *, reserve: Fraction) -> Script[Fit]:
+        """Spend all that is left on the margins, but for the reserve."""
+        cost = self.facts.budget - self.cost - reserve
+        return (yield from margins_alone(self.facts, "margins", cost, self.margins))
 
 
 def look(facts: PublicFacts, cost: Fraction) -> Script[Look]:

@@ -57,10 +57,10 @@ def dp_subn(study: Study) -> Script[Fit]:
     views_epsilon, choice_epsilon, update_epsilon, table_epsilon = plan.epsilons
     paper = study.profile == "paper"
     if settings.views == HALVES:
-        seen = yield from look(facts_of(study), views_epsilon)
-        if not seen.sees_dependence:
-            return (yield from seen.independent_columns(kept=_kept(plan)))
-        measured, information = seen.measured, seen.information
+        first_look = yield from look(facts_of(study), views_epsilon)
+        if not first_look.sees_dependence:
+            return (yield from first_look.independent_columns(reserve=_reserve(plan)))
+        measured, information = first_look.measured, first_look.information
     else:
         views = views_of(variables.sizes, settings.views)
         measured = yield from _measure(study, variables, views, views_epsilon, "correlations")
@@ -108,7 +108,7 @@ def in_cohorts(parties: Sequence[Party], cohorts: int) -> list[Sequence[Party]]:
     return [parties[start:end] for start, end in pairwise(bounds)]
 
 
-def _kept(plan: SubnDecisions) -> Fraction:
+def _reserve(plan: SubnDecisions) -> Fraction:
     """Return what the margins leave of the budget, where owners are more than choices of phase 2.
 
     An owner without a choice does not pay for that phase. What it pays in all is settled before it

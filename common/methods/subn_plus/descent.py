@@ -27,8 +27,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.form import NetworkForm, of_values
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_values
 from common.crypto.framing import frame
 from common.errors import LocalError
 from common.methods.subn_plus.facts import PublicFacts

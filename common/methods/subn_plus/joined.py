@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.form import NetworkForm, of_mixture
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_mixture
 from common.methods.subn_plus.balance import balanced
 from common.methods.subn_plus.latent import LatentModel, fit
 from common.methods.subn_plus.losses import Floats, Grouping, Measurement

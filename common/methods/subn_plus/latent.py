@@ -25,11 +25,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.form import NetworkForm, of_mixture
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm, of_mixture
 from common.bayes.postprocessing import margin_of, marginal_table
 from common.errors import LocalError
-from common.marginals.blas import one_thread
+from common.marginals.threads import one_thread
 from common.methods.subn_plus.balance import MOST_ROWS, balanced
 from common.methods.subn_plus.losses import (
     Floats,

@@ -9,10 +9,10 @@ from math import sqrt
 
 import numpy as np
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.network import Family
 from common.bayes.postprocessing import marginal_table
-from common.marginals.blas import one_thread
+from common.marginals.threads import one_thread
 from common.methods.designs.nocd import Pair, pairs_of
 from common.methods.network_model import NetworkModel, Variables, network_of
 from common.methods.subn_plus.dependence import Departure, spanning_forest

@@ -33,7 +33,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.methods.designs.nocd import Design, Pair
 from common.methods.network_model import NetworkModel
 from common.methods.subn_plus import plans

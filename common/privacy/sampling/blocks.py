@@ -32,8 +32,14 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.coins import Coins, digit_count
-from common.privacy.sampling.enclosure import exponential, exponential_bounds, falls_below, odds
+from common.privacy.sampling.enclosure import (
+    Coins,
+    digit_count,
+    exponential,
+    exponential_bounds,
+    falls_below,
+    odds,
+)
 from common.privacy.sampling.inversion import Inversion
 
 _GUARD_BITS = 128
@@ -60,7 +66,6 @@ class PolyaBlocks:
         self._small = np.concatenate([[1.0], np.cumprod(steps)])
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int64]:
-        """Draw `count` independent values."""
         values = np.empty(count, dtype=np.int64)
         missing = np.arange(count)
         while len(missing):

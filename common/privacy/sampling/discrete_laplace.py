@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from common.errors import LocalError
 from common.privacy.randomness import RandomSource
-from common.privacy.sampling.coins import Coins, digit_count
-from common.privacy.sampling.enclosure import exponential, half_tangent, odds
+from common.privacy.sampling.enclosure import Coins, digit_count, exponential, half_tangent, odds
 
 LARGEST_SCALE = 1 << 40
 _LARGEST_DRAW = 1 << 62

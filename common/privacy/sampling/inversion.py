@@ -63,7 +63,6 @@ class Inversion:
             word, bits = extend(word, source), bits + _WORD_BITS
 
     def draw(self, count: int, source: RandomSource) -> NDArray[np.int32]:
-        """Draw `count` independent values."""
         leading = np.frombuffer(source.random_bytes(2 * count), dtype="<u2")
         values: NDArray[np.int32] = self._guide[leading]
         unsettled = np.flatnonzero(values < 0)

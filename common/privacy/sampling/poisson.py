@@ -88,7 +88,6 @@ class Poisson:
         self._block[: len(chosen)] = chosen
 
     def draw(self, count: int, source: RandomSource) -> Integers:
-        """Draw `count` independent values."""
         values, accepted = self._propose(count, source)
         while len(missing := np.flatnonzero(~accepted)):
             values[missing], accepted[missing] = self._propose(len(missing), source)
@@ -209,7 +208,6 @@ class Poisson:
 
 
 def _polynomial(coefficients: Sequence[float], values: Doubles) -> Doubles:
-    """Evaluate a polynomial, its constant first."""
     result = np.full_like(values, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result *= values

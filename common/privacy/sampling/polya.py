@@ -69,13 +69,11 @@ def _worth_a_table(scale: Fraction, count: int) -> bool:
 
 @lru_cache(maxsize=32)
 def _table(scale: Fraction, parties: int) -> Inversion:
-    """Return the table of NB(1/m, q), for inversion."""
     return Inversion(lambda bits: _cumulative(scale, parties, bits))
 
 
 @lru_cache(maxsize=32)
 def _blocks(scale: Fraction, parties: int) -> PolyaBlocks:
-    """Return the blocks of NB(1/m, q), for rejection."""
     return PolyaBlocks(scale, parties)
 
 

@@ -109,7 +109,6 @@ def _poisson(mean: Fraction) -> Poisson:
 
 @lru_cache(maxsize=64)
 def _table(variance: Fraction) -> Inversion:
-    """Return the table of the absolute value."""
     return Inversion(lambda bits: _cumulative(variance, bits))
 
 

@@ -1,5 +1,5 @@
 """Small web pages of the services: one server, one door, one look.
 
 `exchange` has requests and responses, `server` sockets and their limits, `sessions` login, `site`
-the way of a request to its page, `feed` live news, `pages` escaped HTML.
+the way of a request to its page, `pages` escaped HTML.
 """

@@ -12,7 +12,7 @@ from common.errors import InputError
 
 HTML = "text/html; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"
-EVENTS = "text/event-stream; charset=utf-8"
+JSON = "application/json; charset=utf-8"
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "

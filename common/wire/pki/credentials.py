@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from common.crypto.key_files import AskPassphrase, no_passphrase
 from common.errors import InputError, located
-from common.files import read, read_private_key
+from common.files import read, read_private_key, version_of
 from common.privacy.secret import Secret
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role, Subject, expiry_warning
@@ -77,9 +77,9 @@ class CredentialFiles:
             authorities=parse_certificates(authority_pem, where=self.authority),
         )
 
-    def state(self) -> tuple[tuple[int, int, int], ...]:
+    def state(self) -> tuple[object, ...]:
         """Return a value that changes whenever one of the files is replaced."""
-        return tuple(_state(path) for path in (self.key, self.certificate, self.authority))
+        return tuple(map(version_of, (self.key, self.certificate, self.authority)))
 
 
 class Followed(Generic[T]):
@@ -183,11 +183,3 @@ def key_pem(key: ec.EllipticCurvePrivateKey, *, passphrase: str | None = None) -
         if passphrase is None
         else serialization.BestAvailableEncryption(passphrase.encode()),
     )
-
-
-def _state(path: Path) -> tuple[int, int, int]:
-    try:
-        status = path.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_mtime_ns, status.st_size, status.st_ino)

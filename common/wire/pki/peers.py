@@ -17,7 +17,7 @@ from pathlib import Path
 from cryptography import x509
 
 from common.errors import InputError
-from common.files import read
+from common.files import read, version_of
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates
 from common.wire.pki.certificates import Role
@@ -49,17 +49,16 @@ class Revocations:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._read: tuple[int, int, int] | None = None
+        self._read: object = None
         self._revoked: frozenset[str] = frozenset()
 
     def refuse(self, fingerprint: str) -> None:
         """Raise CERTIFICATE_REVOKED for a listed one, INTERNAL if the list cannot be read."""
         try:
-            status = self._path.stat()
-            state = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if state != self._read:
+            version = version_of(self._path)
+            if version is None or version != self._read:
                 self._revoked = parse_revocations(self._path.read_text("utf-8"), self._path)
-                self._read = state
+                self._read = version
         except (OSError, UnicodeDecodeError, InputError) as error:
             raise WireError(ErrorCode.INTERNAL, f"the revocation list: {error}") from error
         if fingerprint in self._revoked:

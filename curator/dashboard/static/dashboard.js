@@ -1,4 +1,4 @@
-// Draws the values that come as server-sent events. Everything becomes text nodes and attributes;
+// Asks for the values every second, and draws them. Everything becomes text nodes and attributes;
 // no HTML is ever made of a value. Only what changed is drawn again, so that an open list stays
 // open and the keyboard stays where it is.
 "use strict";
@@ -277,24 +277,24 @@ function draw(state) {
   byId("foot").textContent = `${state.software}; ${state.actions || state.offers ? "actions allowed" : "read only"}.${older}`;
 }
 
-function connect() {
-  const source = new EventSource("/events");
-  source.addEventListener("open", () => byId("link").replaceChildren(badge("live", "good")));
-  source.addEventListener("state", (event) => draw(JSON.parse(event.data)));
-  source.addEventListener("out", () => { source.close(); location.assign("/login"); });
-  source.addEventListener("error", () => {
-    byId("link").textContent = "No connection to the curator; trying again …";
-    if (source.readyState === EventSource.CLOSED) { source.close(); setTimeout(retry, 5000); }
-  });
+async function follow() {
+  let version = "";
+  for (;;) {
+    try {
+      const answer = await fetch("/state", { headers: { "If-None-Match": version } });
+      if (answer.status === 401) { location.assign("/login"); return; }
+      if (answer.ok) {
+        version = answer.headers.get("ETag");
+        draw(await answer.json());
+      } else if (answer.status !== 304) throw new Error(answer.status);
+      redraw("link", "live", () => byId("link").replaceChildren(badge("live", "good")));
+    } catch {
+      redraw("link", "lost", () => {
+        byId("link").textContent = "No connection to the curator; trying again …";
+      });
+    }
+    await new Promise((done) => setTimeout(done, 1000));
+  }
 }
 
-// A stream that was refused is not tried again by the browser: are we logged out, or is it full?
-async function retry() {
-  try {
-    const answer = await fetch("/", { redirect: "manual" });
-    if (answer.type === "opaqueredirect") { location.assign("/login"); return; }
-  } catch { /* still no connection */ }
-  connect();
-}
-
-connect();
+follow();

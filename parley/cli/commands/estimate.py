@@ -20,7 +20,7 @@ from common.analysis.survival import survival as survival_statistic
 from common.analysis.views import TableView
 from common.errors import InputError
 from common.fitted.counts import ModelCount
-from common.report.curves import curves_svg
+from common.report.charts import curves_svg
 from common.schema import Schema
 from common.schema import query as language
 from common.schema.conditions import Condition, parse
@@ -108,8 +108,7 @@ def estimate_command(
     of: Annotated[
         str,
         typer.Option(
-            help="Of a linked release: the name of its events, for a statistic of events and not "
-            "of people. A person's number of events is a column of that name."
+            help="Of a linked release: the name of its events, for a statistic of events."
         ),
     ] = "",
     picture: Annotated[

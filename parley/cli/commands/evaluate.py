@@ -19,7 +19,7 @@ from common.fitted.loading import is_release_zip, synthetic_table
 from common.privacy.budget import parse_epsilon
 from common.release import folder as release
 from common.release.contents import open_release
-from common.release.linked_tables import read_linked
+from common.release.synthetic_table import read_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Schema
 from common.tables import read_table

@@ -20,9 +20,8 @@ from common.errors import InputError
 from common.privacy.randomness import OsRandomSource
 from common.privacy.spending import Spending
 from common.privacy.spending import fraction_words as shown
-from common.release.commitments_file import read_commitments
 from common.release.contents import open_release
-from common.release.folder import read_study
+from common.release.folder import read_commitments, read_study
 from common.release.verify import verify
 from common.service.process import software, system_clock
 from common.study.commitments import Commitments

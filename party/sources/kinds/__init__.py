@@ -1,1 +1,1 @@
-"""The kinds of sources, found by `party.sources.kind`: a module here with `KINDS` is enough."""
+"""The kinds of sources, found by `party.sources.settings`: a module here with `KINDS` is enough."""

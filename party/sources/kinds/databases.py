@@ -31,7 +31,7 @@ from common.files import read_private
 from common.schema import Schema
 from common.schema.columns import is_number
 from common.tables.reader import Part, TableReader, parts_of_stream
-from party.sources.kind import SHAPE, SourceKind, TableSettings, table_or_query
+from party.sources.settings import SHAPE, SourceKind, SourceSettings, table_or_query
 
 if TYPE_CHECKING:
     import adbc_driver_manager.dbapi
@@ -118,8 +118,8 @@ class SqlReader(TableReader):
     def _refused(self, error: Exception) -> InputError:
         """Return the driver's complaint without secrets (libpq quotes what it reads)."""
         words = str(error).strip().replace(self._address, "(address)")
-        for found in _PASSWORD.finditer(self._address):
-            secret = (found["user"] or found["key"]).strip("'")
+        for password in _PASSWORD.finditer(self._address):
+            secret = (password["user"] or password["key"]).strip("'")
             for form in (secret, unquote(secret)):
                 words = words.replace(form, "(password)")
         return InputError(
@@ -155,19 +155,21 @@ def _connect(kind: str, address: str) -> adbc_driver_manager.dbapi.Connection:
 
 def _expression(kind: str, field: pa.Field) -> str:
     """Return what is read of a column: something whose type its cells have no part in."""
-    column, held = _quoted(field.name), field.type
+    column, dtype = _quoted(field.name), field.type
     if kind == "sqlite":
         # All 17 digits of a double; never NULL, or the driver would guess at the type of NULLs.
         real = (
             f"CASE typeof({column}) WHEN 'real' THEN printf('%!.17g', {column}) ELSE {column} END"
         )
         return f"ifnull(CAST({real} AS TEXT), '')"
-    if kind == "postgresql" and (pa.types.is_date(held) or pa.types.is_timestamp(held)):
+    if kind == "postgresql" and (pa.types.is_date(dtype) or pa.types.is_timestamp(dtype)):
         # The driver's 64 bits overflow at infinity, and it would be before all times.
         return f"CASE WHEN {column} > '9999-12-31' THEN '9999-12-31' ELSE {column} END"
-    times = pa.types.is_date(held) or pa.types.is_timestamp(held) or pa.types.is_time(held)
-    simple = pa.types.is_boolean(held) or pa.types.is_binary(held) or pa.types.is_dictionary(held)
-    if is_number(held) or times or simple:
+    times = pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) or pa.types.is_time(dtype)
+    simple = (
+        pa.types.is_boolean(dtype) or pa.types.is_binary(dtype) or pa.types.is_dictionary(dtype)
+    )
+    if is_number(dtype) or times or simple:
         return column
     return f"{column}::text"
 
@@ -194,7 +196,7 @@ class SqlDatabase(SourceKind):
     def query(self, table: Mapping[str, Any]) -> str:
         return table_or_query(table, '"')
 
-    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
+    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
         return SqlReader(
             self.name,
             address=settings.address,
@@ -213,15 +215,15 @@ class Server(SqlDatabase):
     def address(
         self, table: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
     ) -> str:
-        given = [key for key in ("uri", "uri_env", "uri_file") if key in table]
-        if len(given) != 1:
+        keys = [key for key in ("uri", "uri_env", "uri_file") if key in table]
+        if len(keys) != 1:
             raise InputError("source: give one of uri, uri_env and uri_file")
-        value = table[given[0]]
-        if given == ["uri_env"]:
+        value = table[keys[0]]
+        if keys == ["uri_env"]:
             if value not in environment:
                 raise InputError(f"source: the environment variable {value} is not set")
             return environment[value]
-        if given == ["uri_file"]:
+        if keys == ["uri_file"]:
             return read_private(folder / value, remedy="change the password").decode().strip()
         if _HAS_PASSWORD.search(value):
             raise InputError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from common.schema import Schema
 from common.tables.files import CsvReader, FormatReader, ParquetReader
 from common.tables.reader import TableReader
-from party.sources.kind import SHAPE, SourceKind, TableSettings
+from party.sources.settings import SHAPE, SourceKind, SourceSettings
 
 
 class File(SourceKind):
@@ -19,9 +19,9 @@ class File(SourceKind):
         self.name, self.keys = name, SHAPE | {"path", "where", *options}
         self._reader, self._options = reader, options
 
-    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
-        given = {key: settings.options[key] for key in self._options if key in settings.options}
-        return self._reader(Path(settings.address), schema, as_of=settings.as_of, **given)
+    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
+        options = {key: settings.options[key] for key in self._options if key in settings.options}
+        return self._reader(Path(settings.address), schema, as_of=settings.as_of, **options)
 
 
 KINDS = (

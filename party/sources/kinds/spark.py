@@ -36,7 +36,6 @@ from common.schema.codes import NO_GROUPS, Groups
 from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
 from party.sources.keyed import Hashes, KeyedRows, KeyedTable, Keys, keyed_names
-from party.sources.kind import SourceKind, TableSettings, table_or_query
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
@@ -46,6 +45,7 @@ from party.sources.partition import (
     unpacked,
     unpacked_keys,
 )
+from party.sources.settings import SourceKind, SourceSettings, table_or_query
 from party.sources.source import Snapshot, Source, data_changed
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ class SparkSource(Source):
     def _counted(
         self, sets: Sequence[Sequence[int]], groups: Groups = NO_GROUPS
     ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
-        wanted = tuple(tuple(map(int, each)) for each in sets)
-        request = PartitionCounter(self._schema, wanted, dict(groups))
+        positions = tuple(tuple(map(int, variables)) for variables in sets)
+        request = PartitionCounter(self._schema, positions, dict(groups))
         with _reading(self._where), quiet():
             cells = self._columns().mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
@@ -306,19 +306,19 @@ class Spark(SourceKind):
     def query(self, table: Mapping[str, Any]) -> str:
         return "" if "path" in table else table_or_query(table, "`")
 
-    def reader(self, settings: TableSettings, schema: Schema | None) -> TableReader:
+    def reader(self, settings: SourceSettings, schema: Schema | None) -> TableReader:
         """Refuse: its rows stay where they are."""
         raise InputError("source: the rows of a spark source are not read, only counted")
 
-    def open(self, settings: TableSettings, schema: Schema, *, held_bytes: int) -> Source:
+    def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
         session, table, where = _table(settings)
         return SparkSource(session, table, schema, where=where, as_of=settings.as_of)
 
-    def keyed(self, settings: TableSettings, schema: Schema, keys: Keys) -> KeyedTable:
+    def keyed(self, settings: SourceSettings, schema: Schema, keys: Keys) -> KeyedTable:
         session, table, where = _table(settings)
         return SparkRows(session, table, schema, keys, where, settings.as_of)
 
-    def people(self, settings: TableSettings, keys: Keys) -> list[Hashes]:
+    def people(self, settings: SourceSettings, keys: Keys) -> list[Hashes]:
         session, table, where = _table(settings)
         ship(session, common, party)
         with _reading(where), quiet():
@@ -327,12 +327,12 @@ class Spark(SourceKind):
         rows = _mapped(frame, [keys.person], PartitionKeyer(None, keys), width=1, where=where)
         return [np.frombuffer(bytes(row[0]), dtype=np.uint64) for row in rows]
 
-    def check_readable(self, settings: TableSettings) -> None:
+    def check_readable(self, settings: SourceSettings) -> None:
         check_table(*_table(settings), may_be_empty=bool(settings.person))
 
 
 def _table(
-    settings: TableSettings,
+    settings: SourceSettings,
 ) -> tuple[SparkSession, Callable[[SparkSession], DataFrame], str]:
     return (
         start_session(settings.options.get("master", "")),

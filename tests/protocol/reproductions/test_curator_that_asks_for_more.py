@@ -33,7 +33,7 @@ class Greedy:
 
     @property
     def made(self):
-        return self.plan.made
+        return self.plan.steps
 
     def advance(self, result):
         self.plan.advance(result)

@@ -8,7 +8,7 @@ import pytest
 import parley
 from common.analysis.answers import is_declared, redrawn, statistics_of
 from common.analysis.statistics import CodedTable, mean, regression
-from common.study.analyses import parse_analysis
+from common.study.analyses import read_analyses
 from parley.simulation.population import demo_schema_toml, make_population
 
 SCHEMA = parley.Schema.from_toml(demo_schema_toml())
@@ -116,7 +116,5 @@ def test_intervals_of_answers_hold_the_truth_of_the_population(epsilon, delta, m
 
 
 def test_an_analysis_survives_its_text():
-    for item in ASKED:
-        analysis = parse_analysis(item, SCHEMA) if isinstance(item, str) else None
-        if analysis is not None:
-            assert parse_analysis(analysis.text, SCHEMA) == analysis
+    for analysis in read_analyses([item for item in ASKED if isinstance(item, str)], SCHEMA):
+        assert read_analyses(analysis.text, SCHEMA) == (analysis,)

@@ -15,7 +15,7 @@ from common.schema.attribute import Attribute, Listed
 from common.schema.codes import Codes
 from common.study.document import Study
 from common.study.members import Member
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from parley.simulation.in_process import run_study
 
 NAMES = ("north", "east", "south")

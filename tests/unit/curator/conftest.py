@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import re
-import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,9 +12,10 @@ from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
 from common.study.signatures import approval_statement
 from common.wire import codec
-from curator.dashboard.serving import DashboardPlace, serving_dashboard
+from curator.dashboard.serving import serving_dashboard
 from curator.dashboard.site import WatchedService
 from curator.metrics import CallCounter
+from curator.settings import CuratorSettings
 from curator.store.records import StudyState
 from curator.store.store import Store
 from curator.studies import Studies
@@ -129,23 +129,24 @@ def shown(stage, ring, tmp_path, caplog):
     caplog.set_level("INFO")
     held = []
 
-    def start(*, actions=False, signer=None, listen="127.0.0.1:0", operators=None, **changes):
+    def start(*, actions=False, signer=None, operators=None, **changes):
         studies = stage.studies(**changes)
+        settings = CuratorSettings(
+            folder=stage.path.parent, keys=ring.folder, releases=tmp_path, dashboard=True,
+            dashboard_listen="127.0.0.1:0", dashboard_operators=operators,
+            dashboard_actions=actions, dashboard_offers=signer is not None,
+        )  # fmt: skip
         service = WatchedService(
             studies=studies, calls=CallCounter(), files=ring.files,
-            clock=lambda: dt.datetime.now(dt.UTC), software="parley test", actions=actions,
-            signer=signer,
+            clock=lambda: dt.datetime.now(dt.UTC), software="parley test", settings=settings,
+            identity=signer,
         )  # fmt: skip
-        place = DashboardPlace(
-            listen=listen, token=tmp_path / "token", store=stage.path, operators=operators,
-            revoked=ring.revoked,
-        )  # fmt: skip
-        context = serving_dashboard(place, service)
+        context = serving_dashboard(service)
         context.__enter__()
         held.append(context)
         port = int(re.findall(r"dashboard on \S+:(\d+)/", caplog.text)[-1])
         client = Client(port)
-        token = (tmp_path / "token").read_text().strip()
+        token = (settings.folder / "dashboard.token").read_text().strip()
         return SimpleNamespace(
             studies=studies, service=service, client=client, token=token, port=port
         )
@@ -156,19 +157,11 @@ def shown(stage, ring, tmp_path, caplog):
 
 
 def document(page, state=None):
-    """Return the newest event; wait until the only study is in that state."""
-    request = f"GET /events HTTP/1.1\r\nHost: {page.client.host}\r\nCookie: {page.client.cookie}"
-    with socket.create_connection(("127.0.0.1", page.port), timeout=30) as line:
-        line.sendall(f"{request}\r\n\r\n".encode())
-        with line.makefile("rb") as stream:
-            head = b"".join(iter(stream.readline, b"\r\n"))
-            assert b"Content-Type: text/event-stream" in head
-            for event in stream:
-                if event.startswith(b"data: "):
-                    found = json.loads(event.removeprefix(b"data: "))
-                    if state is None or [s["state"] for s in found["studies"]] == [state]:
-                        return found
-    return pytest.fail("the stream ended")
+    """Return what the page draws; the only study is in that state."""
+    answer = page.client.ask("GET", "/state")
+    values = json.loads(answer.body)
+    assert state is None or [study["state"] for study in values["studies"]] == [state]
+    return values
 
 
 def begin(page, stage):

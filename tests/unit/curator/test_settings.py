@@ -68,7 +68,7 @@ def test_single_sign_on_is_read_with_the_settings_and_refused_with_them(tmp_path
     plain = 'folder = "a"\nkeys = "k"\nreleases = "r"\ndashboard = true\n'
     table = '[dashboard_oidc]\nissuer = "https://a.example"\nclient_id = "parley"\n'
     file.write_text(f'{plain}dashboard_oidc_secret = "s"\n{table}groups = "one, two"\n')
-    provider = curator_settings(file, {}).values.dashboard_place.oidc
+    provider = curator_settings(file, {}).values.oidc
     assert (provider.groups, provider.secret_file) == ({"one", "two"}, tmp_path / "s")
     file.write_text(plain + table)
     with pytest.raises(InputError, match=r"dashboard_oidc: .* every user of the issuer"):

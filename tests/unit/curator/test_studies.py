@@ -64,6 +64,7 @@ def test_a_poll_writes_nothing_and_reads_when_something_changed(stage):
     studies.propose(stage.study)
     studies.enrol("north", identity=b"n", software="parley 1")
     assert names(studies) == ["test"]
+    studies.called("north")  # for whom a step may be held
     asked = []
     stage.database._connection.set_trace_callback(asked.append)
     for _ in range(100):

@@ -9,7 +9,7 @@ from common.service.alerts import Hook
 from common.service.process import stamp
 from common.wording import moment
 from curator.metrics import CallCounter, curator_samples
-from curator.store.records import StudyState
+from curator.store.records import StudyState, Word
 from curator.store.store import KEEP_QUEUES_H
 from curator.upkeep import WRITE_CALLS_EVERY_S, Alerting, Upkeep, WaitingLimits, look
 from tests.unit.curator.conftest import (
@@ -162,7 +162,8 @@ def test_who_is_awaited_is_named_with_whom_to_ask_when_the_hook_is_told(stage):
         alerting.look()
         look_for(stage, upkeep, HOUR)  # overdue, and before the hook is told of it, east answers
         with stage.store.transaction():
-            stage.store.stop_waiting_for(stage.study.digest, ["east"])
+            digest, answer = stage.study.digest, Word.ANSWER
+            stage.store.wait_for(digest, ["north"], answer, at="", anew=False)
         while stage.store.alerts():
             alerting.look()
         studies.known(stage.study.digest).abort("enough")

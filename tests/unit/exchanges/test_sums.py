@@ -16,8 +16,7 @@ from common.exchanges.ring import ENVELOPE, RingKey
 from common.exchanges.sums import bounds_of
 from common.privacy.randomness import SeededRandomSource
 from common.study.history import HistoryDigest
-from common.study.requests import RowsInMemory
-from common.study.results import encode_cells, read_cells
+from common.study.requests import RowsInMemory, encode_cells, read_cells
 from common.study.sides import Memory
 from common.study.steps import StepAtCurator, StepAtParty
 from tests.harness.roles import one_stream
@@ -42,7 +41,7 @@ class Exchanged:
             memory = Memory(member)
             if key is not None:
                 blinder = PowerBlinder(key.public_key, SeededRandomSource(name))
-                memory.kept.keep(RingKey(key.public_key, blinder))
+                memory.state.keep(RingKey(key.public_key, blinder))
             self.parties[name] = self.step.exchange.party(
                 StepAtParty(
                     **where, memory=memory, data=RowsInMemory(tables[name]),

@@ -27,9 +27,9 @@ def test_only_columns_that_an_analysis_names_are_counted_and_all_is_spent():
     study = study_of(tables, method="answers", analyses=analyses)
     place = OnePlace(study, tables, SeededRandomSource("x"))
     run = drive(run_of(study), place.answer)
-    counted = [table.variables for step in run.made for table in step.tables]
+    counted = [table.variables for step in run.steps for table in step.tables]
     assert counted == [(0,), (2,), (3,), (0, 2)]
-    assert sum(step.costs["p0"] for step in run.made) == study.promise.budget
+    assert sum(step.costs["p0"] for step in run.steps) == study.promise.budget
     model = run.model()
     assert model.sample(50, SeededRandomSource("rows")).sizes == MIXED
     assert [table["attributes"] for table in model.as_json()["tables"]] == [[0], [2], [3], [0, 2]]

@@ -24,7 +24,7 @@ from common.schema import Codes, Schema
 from common.study.accounting import account
 from common.study.criteria import read_criteria
 from common.study.document import Study
-from common.study.results import encode_cells
+from common.study.requests import encode_cells
 from parley.cli.main import app
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import drive, study_of

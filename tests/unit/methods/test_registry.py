@@ -225,7 +225,7 @@ def test_a_method_that_also_chooses_refuses_a_delta_by_name(method):
 @pytest.mark.parametrize("method", [m.name for m in methods().values() if m.only_sums])
 def test_a_method_that_only_asks_for_sums_spends_what_a_delta_buys(method):
     study = study_of(chain_tables(3, [200, 200]), method=method, delta=Fraction(1, 10**6))
-    steps = script.drive(run_of(study), lambda step: np.zeros(step.cells, np.int64)).made
+    steps = script.drive(run_of(study), lambda step: np.zeros(step.cells, np.int64)).steps
     assert {(step.law.name, step.law.norm) for step in steps} == {("Skellam", 2)}
     spent, budget = sum(step.costs[study.members[0].name] for step in steps), study.promise.budget
     assert budget * (1 - Fraction(1, 10**9)) <= spent <= budget

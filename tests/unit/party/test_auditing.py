@@ -4,6 +4,7 @@ import datetime as dt
 from collections import deque
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,7 @@ from common.wire import codec
 from curator.role import SendToParty
 from parley.simulation.in_process import RowsInMemory
 from party.auditing import ReplayFinding, audit
+from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Caps, Ledger
 from party.node import PartyNode, StudyTicket
@@ -67,10 +69,12 @@ class Owner:
     def context(self, *, table=None):
         """What an audit looks at, with the rows that the auditor is shown."""
         shown = self.table if table is None else table
-        return SimpleNamespace(
+        context = SimpleNamespace(
             name=self.name, identity=self.identity, journal=self.journal, ledger=self.ledger,
             open_source=lambda study: Rows(shown), begin=Sums, blinder_of=PowerBlinder,
         )  # fmt: skip
+        context.role = partial(PartyContext.role, context)
+        return context
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from common.errors import LocalError, RemoteProtocolError
 from common.service.database import Database
 from common.study.messages import StudyAborted
-from party.journal import JournalState, Notes
+from party.journal import CURATOR, JournalState, Notes
 from tests.harness.disks import state_bytes
 
 ONE, OTHER = bytes(32), bytes(31) + b"\1"
@@ -71,7 +71,7 @@ def test_a_study_that_ended_gives_no_key_and_no_message(stage):
     with pytest.raises(LocalError, match="no keys any more"):
         stage.journal.step_key(stage.study, 0)
     with pytest.raises(LocalError, match=r"message 1 of study .* was wiped"):
-        list(stage.journal.received(stage.study))
+        list(stage.journal.inbox.messages(stage.study))
     (record,) = stage.journal.studies()
     assert (record.state, record.reason) == (JournalState.ABORTED, "enough")
     assert record.ended_at is not None
@@ -83,7 +83,7 @@ def test_an_acknowledgement_of_what_was_never_sent_is_refused(stage):
         node.acknowledge(3)
     node.acknowledge(1)
     node.acknowledge(1)
-    assert [each.sequence for each in stage.journal.outbox(stage.study)] == [2]
+    assert [each.sequence for each in stage.journal.outbox.due(stage.study, CURATOR)] == [2]
 
 
 def test_an_unknown_study_is_named(stage):

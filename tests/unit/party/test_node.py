@@ -16,7 +16,7 @@ from common.privacy.randomness import SeededRandomSource
 from common.study.ids import StudyId
 from common.study.messages import PartyRefused, StepOpened, StudyAborted
 from common.wire import codec
-from party.journal import JournalState
+from party.journal import CURATOR, JournalState
 from party.ledger import Caps
 from party.role import SendToCurator
 from tests.harness.disks import remove_state
@@ -31,7 +31,7 @@ def play(stage, node):
     node.resume()
     for number in range(node.newest_received + 1, len(stage.script) + 1):
         node.receive(number, stage.script[number - 1])
-        node.acknowledge(stage.journal.newest_released(stage.study))
+        node.acknowledge(stage.journal.outbox.newest(stage.study, CURATOR))
 
 
 def said(outgoing):
@@ -343,7 +343,7 @@ def test_an_aborted_study_wipes_its_keys_and_what_nobody_takes_any_more(stage):
     node.receive(3, stage.codec.encode(StudyAborted(study=stage.study, reason="network")))
     assert stage.journal.studies()[0].reason == "network"
     assert stage.database.rows("SELECT * FROM step_key") == []
-    assert list(stage.journal.outbox(stage.study)) == []
+    assert list(stage.journal.outbox.due(stage.study, CURATOR)) == []
     again = stage.node()
     again.resume()
     assert len(stage.sent) == 2

@@ -8,7 +8,7 @@ from common.crypto.identities.envelope import EnvelopeError
 from common.crypto.identities.identity import Identity
 from common.privacy.randomness import SeededRandomSource
 from common.service.database import Database
-from party.journal import Journal, JournalState
+from party.journal import CURATOR, Journal, JournalState
 from party.retention import Retention
 
 STUDY = bytes(32)
@@ -44,16 +44,16 @@ def bytes_of(file):
 
 def test_by_default_nothing_is_kept(file):
     journal, keys = ended(file, days=0)
-    assert journal.kept_until(STUDY) is None
-    assert journal.kept_keys(STUDY) == {}
-    assert journal.kept_messages(STUDY) == []
+    assert journal.retention.until(STUDY) is None
+    assert journal.retention.keys(STUDY) == {}
+    assert journal.inbox.bodies(STUDY, CURATOR) == []
     assert not any(key in bytes_of(file) for key in keys.values())
 
 
 def test_keys_are_kept_sealed_and_messages_as_they_came(file):
     journal, keys = ended(file, days=30)
-    assert {step: key.reveal() for step, key in journal.kept_keys(STUDY).items()} == keys
-    assert journal.kept_messages(STUDY) == [b"a message"]
+    assert {step: key.reveal() for step, key in journal.retention.keys(STUDY).items()} == keys
+    assert journal.inbox.bodies(STUDY, CURATOR) == [b"a message"]
     stored = bytes_of(file)
     for key in keys.values():
         assert key not in stored
@@ -69,28 +69,28 @@ def test_another_identity_cannot_open_them(file):
 def test_they_are_wiped_when_their_days_are_over_and_not_before(file):
     journal, _ = ended(file, days=30)
     end = dt.datetime.fromisoformat(ENDED) + dt.timedelta(days=30)
-    assert dt.datetime.fromisoformat(journal.kept_until(STUDY)) == end
+    assert dt.datetime.fromisoformat(journal.retention.until(STUDY)) == end
     journal.wipe_expired(at=(end - dt.timedelta(seconds=1)).isoformat())
-    assert journal.kept_keys(STUDY)
+    assert journal.retention.keys(STUDY)
     journal.wipe_expired(at=end.isoformat())
-    assert journal.kept_until(STUDY) is None
-    assert (journal.kept_keys(STUDY), journal.kept_messages(STUDY)) == ({}, [])
-    assert len(journal.received_digests(STUDY)) == 1  # digests outlive the messages
+    assert journal.retention.until(STUDY) is None
+    assert (journal.retention.keys(STUDY), journal.inbox.bodies(STUDY, CURATOR)) == ({}, [])
+    assert len(journal.inbox.digests(STUDY, CURATOR)) == 1  # digests outlive the messages
 
 
 def test_the_owner_can_wipe_them_at_once(file):
     journal, _ = ended(file, days=30)
     journal.wipe_kept(STUDY)
-    assert (journal.kept_keys(STUDY), journal.kept_messages(STUDY)) == ({}, [])
+    assert (journal.retention.keys(STUDY), journal.inbox.bodies(STUDY, CURATOR)) == ({}, [])
 
 
 def test_more_days_than_a_calendar_has_are_a_hundred_years(file):
     journal, _ = ended(file, days=10**9)
-    assert journal.kept_until(STUDY).startswith("2125-12-")
+    assert journal.retention.until(STUDY).startswith("2125-12-")
 
 
 def test_a_study_without_answers_leaves_nothing_to_keep(file):
     journal = Journal(file, SeededRandomSource("keys"), Retention(file, OURS, lambda: 30))
     journal.begin(STUDY, name="s", data_digest="d", at=BEGAN)
     journal.end(STUDY, JournalState.REFUSED, reason="", at=ENDED)
-    assert journal.kept_until(STUDY) is None
+    assert journal.retention.until(STUDY) is None

@@ -18,8 +18,7 @@ from common.privacy.sensitivity import Sensitivity
 from common.release.measured import expected_errors, study_shares, study_tables
 from common.study.document import Study
 from common.study.members import Member
-from common.study.requests import TableRequest
-from common.study.results import encode_cells
+from common.study.requests import TableRequest, encode_cells
 from parley.simulation.population import demo_schema_toml, make_population
 
 SCHEMA = parley.Schema.from_toml(

@@ -1,15 +1,19 @@
 """Bars, intervals and heat maps show the numbers that they are given."""
 
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from common.analysis.estimates import Estimate
+from common.analysis.survival import Curve
 from common.report.charts import (
     Series,
     _groups,
     _interval,
     bar_rows,
+    curves_svg,
     distribution,
     heatmap,
     shorten,
@@ -163,3 +167,27 @@ def test_lights_differ_in_form_and_are_named():
     assert (shapes.count("circle"), shapes.count("path")) == (3, 6), "twice each, and the legend"
     assert words(picture)[-3:] == ["well", "roughly", "no"]
     assert all(f'"{colour}"' in picture for colour in ("#009e73", "#e69f00", "#d55e00"))
+
+
+def point(value, group=None):
+    low, high = (None, None) if value is None else (value - 0.1, value + 0.1)
+    return Estimate("survival", group, value, 0.05, low, high, flagged=False)
+
+
+def test_every_group_has_a_staircase_inside_of_its_intervals():
+    curves = [
+        Curve(group, (1.0, 2.0, 3.0), (point(0.9), point(0.5), point(None)))
+        for group in ("old & grey", "new")
+    ]
+    drawn = ElementTree.fromstring(curves_svg("months", curves))  # noqa: S314
+    paths = [own for own in drawn.iter() if own.tag.endswith("path") and own.get("stroke-width")]
+    assert len(paths) == 2
+    # level, down, level, down: the time without an estimate is not drawn
+    assert paths[0].get("d").count("L") == 5
+    words = "".join(drawn.itertext())
+    assert "old & grey" in words
+    assert "months" in words
+
+
+def test_a_curve_of_all_people_is_called_so():
+    assert ">all<" in curves_svg("months", [Curve(None, (1.0,), (point(0.4),))])

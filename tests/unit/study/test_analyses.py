@@ -4,7 +4,7 @@ import pytest
 
 import parley
 from common.errors import InputError
-from common.study.analyses import MOST_ANALYSES, all_sets, parse_analysis, read_analyses
+from common.study.analyses import MOST_ANALYSES, all_sets, read_analyses
 from tests.harness.linked import SCHEMA as LINKED
 
 SCHEMA = parley.Schema.from_toml(
@@ -36,9 +36,9 @@ INCOME, AGE, SEX, SMOKER, DAYS, STATUS = range(6)
      "survival of days, status by sex"),
 ])  # fmt: skip
 def test_an_analysis_names_the_sets_of_columns_that_it_needs(text, sets, words):
-    found = parse_analysis(text, SCHEMA)
-    assert list(found.sets(SCHEMA)) == sets
-    assert found.words == words
+    (analysis,) = read_analyses(text, SCHEMA)
+    assert list(analysis.sets(SCHEMA)) == sets
+    assert analysis.words == words
 
 
 @pytest.mark.parametrize(("text", "problem"), [
@@ -62,7 +62,7 @@ def test_an_analysis_names_the_sets_of_columns_that_it_needs(text, sets, words):
 ])  # fmt: skip
 def test_what_is_no_analysis_is_refused_with_a_reason(text, problem):
     with pytest.raises(InputError, match=problem):
-        parse_analysis(text, SCHEMA)
+        read_analyses(text, SCHEMA)
 
 
 def test_the_sets_of_all_analyses_are_named_once_and_small_ones_lie_in_large_ones():
@@ -97,7 +97,7 @@ def test_an_analysis_is_written_as_it_is_read():
     texts = ['relation = ["age", "income"]', 'mean = "income", by = ["sex", "smoker"]',
              'survival = ["days", "status"], by = ["sex"]', 'share = "smoker = true"']  # fmt: skip
     for text in texts:
-        analysis = parse_analysis(text, SCHEMA)
+        (analysis,) = read_analyses(text, SCHEMA)
         assert analysis.text == text
         assert read_analyses([analysis.plain], SCHEMA) == (analysis,)
         assert analysis.to_toml()[1] == "[[analysis]]"
@@ -114,7 +114,7 @@ def test_an_analysis_is_written_as_it_is_read():
     ('regression = "age ~ diagnosis + sex"', [(1, 2, 3), (0, 1, 2), (0, 2, 3)], True),
 ])  # fmt: skip
 def test_an_analysis_of_events_also_needs_their_number(text, sets, of_events):
-    analysis = parse_analysis(text, LINKED)
+    (analysis,) = read_analyses(text, LINKED)
     assert analysis.sets(LINKED) == tuple(sets)
     assert analysis.of_events(LINKED) == of_events
 
@@ -125,4 +125,4 @@ def test_a_set_of_people_does_not_lie_in_one_of_events():
     found = read_analyses(texts, LINKED)
     assert all_sets(found, LINKED) == ((0, 2), (0, 2, 3))
     with pytest.raises(InputError, match="names a column of events"):
-        parse_analysis('survival = ["age", "sex"], by = "ward"', LINKED)
+        read_analyses('survival = ["age", "sex"], by = "ward"', LINKED)

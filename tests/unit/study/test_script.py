@@ -39,7 +39,7 @@ def test_a_sum_without_a_party_is_scaled_to_the_rows_of_all_and_its_noise_with_i
     run.leave_out(["b"])
     assert run.step().parties == ("a", "c")
     run.advance(np.array([30, 10]))
-    assert [step.parties for step in run.made] == [("a", "b", "c"), ("a", "c")]
+    assert [step.parties for step in run.steps] == [("a", "b", "c"), ("a", "c")]
     (before, law), (after, wider) = seen
     assert before[0].tolist() == [40, 20]
     assert law.scale == 5

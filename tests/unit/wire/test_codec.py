@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from common.crypto.framing import frame
 from common.errors import LocalError, RemoteProtocolError
 from common.study import messages
-from common.wire import codec, rounds, strict
+from common.wire import codec, strict
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.v1 import messages_pb2
 from tests.harness.rounds import say
@@ -30,7 +30,10 @@ def test_every_message_comes_back_as_it_was_sent(to_party, to_curator):
 
 
 def test_every_round_of_protocol_1_has_an_example(to_party, to_curator):
-    for table, examples in ((rounds.TO_PARTY, to_party), (rounds.TO_CURATOR, to_curator)):
+    for table, examples in (
+        (codec.ROUNDS_TO_PARTY, to_party),
+        (codec.ROUNDS_TO_CURATOR, to_curator),
+    ):
         assert set(table) <= {messages.name_of(message) for message in examples}
 
 
@@ -79,8 +82,8 @@ def any_message(kinds, forms):
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        (codec.TO_PARTY, any_message(messages.ToParty, rounds.TO_PARTY)),
-        (codec.TO_CURATOR, any_message(messages.ToCurator, rounds.TO_CURATOR)),
+        (codec.TO_PARTY, any_message(messages.ToParty, codec.ROUNDS_TO_PARTY)),
+        (codec.TO_CURATOR, any_message(messages.ToCurator, codec.ROUNDS_TO_CURATOR)),
     ],
     ids=["to party", "to curator"],
 )
@@ -101,8 +104,8 @@ def test_the_same_message_has_the_same_bytes(to_party, to_curator):
 
 def test_every_message_has_a_place_in_the_contract_with_the_same_fields():
     for envelope, own, forms, union in (
-        (messages_pb2.ToParty, codec.TO_PARTY, rounds.TO_PARTY, messages.ToParty),
-        (messages_pb2.ToCurator, codec.TO_CURATOR, rounds.TO_CURATOR, messages.ToCurator),
+        (messages_pb2.ToParty, codec.TO_PARTY, codec.ROUNDS_TO_PARTY, messages.ToParty),
+        (messages_pb2.ToCurator, codec.TO_CURATOR, codec.ROUNDS_TO_CURATOR, messages.ToCurator),
     ):
         assert set(own.kinds.values()) == set(get_args(union))
         places = {

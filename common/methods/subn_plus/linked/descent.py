@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.errors import LocalError
 from common.methods.subn_plus.descent import (
     Asked,

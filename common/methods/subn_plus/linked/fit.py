@@ -16,9 +16,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.postprocessing import onto_simplex
-from common.marginals.blas import one_thread
+from common.marginals.threads import one_thread
 from common.methods.subn_plus.latent import NEARER, LatentModel
 from common.methods.subn_plus.linked.loss import (
     Loss,

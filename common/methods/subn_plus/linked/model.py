@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.bayes.form import NetworkForm
-from common.bayes.model import Model
+from common.bayes.form import Model, NetworkForm
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Floats
 from common.privacy.randomness import RandomSource, uniforms

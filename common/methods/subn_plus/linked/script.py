@@ -29,7 +29,7 @@ from math import sqrt
 
 import numpy as np
 
-from common.bayes.model import Model
+from common.bayes.form import Model
 from common.bayes.postprocessing import margin_of
 from common.methods.subn_plus.linked.declared import DeclaredPair, ask_declared
 from common.methods.subn_plus.linked.fit import Column, fit_linked, sights

@@ -1,6 +1,7 @@
 """Who is let in by a certificate."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +9,8 @@ import pytest
 
 from common.errors import InputError
 from common.wire.pki import certificates
-from curator.dashboard.serving import DashboardPlace, Operators, is_loopback
+from curator.dashboard.serving import Operators, speaks_tls
+from curator.settings import CuratorSettings
 from tests.harness.consortium import enrolled
 from tests.unit.curator.conftest import NOW
 from tests.unit.service.web.conftest import Client
@@ -19,11 +21,11 @@ from tests.unit.service.web.conftest import Client
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("192.0.2.1", False), ("hub", False)],
 )
 def test_plain_http_is_for_loopback_only(host, local):
-    assert is_loopback(host) is local
     listen = f"[{host}]:1" if ":" in host else f"{host}:1"
-    common = {"token": Path(), "store": Path(), "revoked": Path()}
-    assert DashboardPlace(listen=listen, operators=None, **common).secure is not local
-    assert DashboardPlace(listen=listen, operators=Path("o"), **common).secure
+    folders = dict.fromkeys(("folder", "keys", "releases"), Path())
+    settings = CuratorSettings(**folders, dashboard_listen=listen)
+    assert speaks_tls(settings) is not local
+    assert speaks_tls(replace(settings, dashboard_operators=Path("o")))
 
 
 @pytest.fixture

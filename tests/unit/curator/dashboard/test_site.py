@@ -73,6 +73,18 @@ def test_an_operator_may_give_a_study_up_where_that_is_allowed(stage, shown):
     assert study["phases"][1]["status"] == "stopped"
 
 
+def test_what_the_browser_has_is_not_sent_again(stage, shown):
+    page = shown()
+    page.client.log_in(page.token)
+    version = page.client.ask("GET", "/state").headers["etag"]
+    again = page.client.ask("GET", "/state", If_None_Match=version)
+    assert (again.status, again.body) == (304, b"")
+    page.studies.propose(stage.study)
+    newer = page.client.ask("GET", "/state", If_None_Match=version)
+    assert newer.status == 200
+    assert newer.headers["etag"] != version
+
+
 def csrf(page):
     front = page.client.ask("GET", "/").body.decode()
     return re.search(r'data-csrf="([^"]+)"', front)[1]
@@ -85,6 +97,6 @@ def form(page):
 def test_without_a_session_nothing_is_told(stage, shown):
     page = shown()
     digest = page.studies.propose(stage.study).study.digest.hex()
-    for path in ("/events", f"/studies/{digest}/release.zip", f"/studies/{digest}/network.svg"):
+    for path in ("/state", f"/studies/{digest}/release.zip", f"/studies/{digest}/network.svg"):
         assert page.client.ask("GET", path).status == 401
     assert page.client.ask("GET", "/").status == 303

@@ -94,7 +94,9 @@ def test_every_declared_set_lies_in_a_table_or_its_pairs_do(own):
 @settings(max_examples=15, deadline=None)
 def test_a_script_spends_all_of_the_budget_whatever_comes_back(own):
     rng = np.random.default_rng(own.rows)
-    steps = drive(ScriptRun(measure(own)), lambda step: rng.integers(-9, own.rows, step.cells)).made
+    steps = drive(
+        ScriptRun(measure(own)), lambda step: rng.integers(-9, own.rows, step.cells)
+    ).steps
     spent = sum(step.costs["north"] for step in steps)
     assert own.budget * (1 - Fraction(1, 10**9)) <= spent <= own.budget
 

@@ -215,12 +215,12 @@ def test_who_drops_out_does_not_end_the_descent():
     data = {name: RowsInMemory(each) for name, each in own.items()}
     source = SeededRandomSource(3)
     while (step := run.step()) is not None:
-        if len(run.made) == 1:
+        if len(run.steps) == 1:
             run.leave_out(["p2"])
             step = run.step()
         exact = sum(step.request.answer(data[name]) for name in step.parties)
         run.advance(exact + step.law.draw(step.cells, source))
-    assert {step.parties for step in run.made[1:]} == {("p0", "p1")}
+    assert {step.parties for step in run.steps[1:]} == {("p0", "p1")}
     cells = np.array(run.model().parts[0])
     assert (cells == cells[7]).sum() == 1
 

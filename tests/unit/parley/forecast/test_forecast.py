@@ -13,7 +13,7 @@ from common.methods.registry import run_of
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
-from common.release.replay import replay
+from common.release.prior import replay
 from common.schema import Schema
 from common.schema.codes import concatenate
 from parley.forecast.forecast import forecast
@@ -43,7 +43,7 @@ def test_the_noise_forecast_is_that_of_the_plans_own_steps(method, profile):
     (line,) = found.lines
     # The study's own plan, advanced by the published results, and nothing of the forecast's.
     run = Trial(study, stand_in, 1).run(Fraction(1))
-    steps = replay(study, run.results).made
+    steps = replay(study, run.results).steps
     sums = {(step.phase, step.law.scale) for step in steps if step.counts_all}
     sums |= {(step.phase, step.law.scale) for step in steps if step.cells and not step.counts_all}
     told = {(each.phase, each.scale) for each in line.phases if each.scale is not None}
