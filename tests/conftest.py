@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import atexit
 import gc
 import os
 import tempfile
@@ -29,6 +30,7 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     gc.enable()
+    atexit.register(gc.unfreeze)  # or libraries complain at the very end of what they leaked
 
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
