@@ -9,7 +9,7 @@ from common.analysis import statistics
 from common.analysis.statistics import CodedTable
 from common.analysis.survival import survival
 from common.schema.linked import encode_linked
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import PERSON, linked_schema, make_linked_population
 from tests.harness.schemas import schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]

@@ -51,7 +51,6 @@ unit/party/ui/test_site: party/ui/pages
 unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits
   common/privacy/laws/skellam
 unit/release/test_archive: common/release/contents common/release/integrity
-unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file
 """
 

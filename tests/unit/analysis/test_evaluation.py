@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import parley
+from common.analysis.diagnostics import dependence
+from common.analysis.distances import evaluate_linked
 from common.analysis.evaluation import compare_numbers, evaluate, far_off
-from common.analysis.linked_evaluation import evaluate_linked
-from common.analysis.relations import dependence
 from common.bayes.contingency import cramers_v
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
