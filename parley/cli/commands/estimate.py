@@ -12,7 +12,7 @@ import typer
 from common import files
 from common.analysis import statistics as kinds
 from common.analysis.answers import Answer
-from common.analysis.estimates import CONFIDENCE, Estimate, check_confidence
+from common.analysis.estimates import CONFIDENCE, Estimate
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.analysis.statistics import Statistic
 from common.analysis.survival import curves_of
@@ -289,7 +289,8 @@ def query(
     and everything else from replicates (see `parley estimate`). An answer that rests on relations
     which the release does not hold safely is flagged.
     """
-    check_confidence(how.confidence)
+    if not 0 < how.confidence < 1:
+        raise InputError(f"--confidence {how.confidence}: give a number between 0 and 1")
     loaded = load(release)
     parsed = asked_of(loaded.schema, loaded.schema, lambda schema: parse(condition, schema))
     statistics = {"mean": mean, "median": median, "quantile": quantile}

@@ -67,7 +67,7 @@ def test_an_estimate_of_a_declared_statistic_is_the_answer(fitted):
 
 def test_redrawn_rows_scatter_by_sampling_and_the_noise_of_single_columns(fitted):
     asked = Answers(fitted, fitted.diagnostics, fitted.released)
-    made = asked.redrawn(fitted.view(), fitted.rows, tables=30)
+    made = asked.redrawn(fitted.view(), rows=fitted.rows, tables=30)
     place = SCHEMA.position("smoker")
     shares = [np.mean(rows.columns[place] == 1) for rows in made.tables]
     noise = {error.attributes[0]: error.deviation for error in fitted.column_errors}[place]
