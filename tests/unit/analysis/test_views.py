@@ -92,7 +92,7 @@ def test_replicates_are_seen_alike_and_single_tables_are_refused():
     seen = view.of(Replicates(SCHEMA, CODES, CODES, (CODES,)))
     assert seen.released.width == seen.tables[0].width == 3
     assert rows_view(SCHEMA).codes(CODES) is CODES
-    with pytest.raises(LocalError, match="without their events"):
+    with pytest.raises(LocalError, match="it has no .events."):
         view.codes(CODES.with_number)
     with pytest.raises(InputError, match="single table"):
         people_view(SCHEMA.people)
