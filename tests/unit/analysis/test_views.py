@@ -92,9 +92,9 @@ def test_replicates_are_seen_alike_and_single_tables_are_refused():
     seen = view.of(Replicates(SCHEMA, CODES, CODES, (CODES,)))
     assert seen.released.width == seen.tables[0].width == 3
     assert rows_view(SCHEMA).codes(CODES) is CODES
-    with pytest.raises(LocalError, match="it has no .events."):
+    with pytest.raises(LocalError, match="without their events"):
         view.codes(CODES.with_number)
-    with pytest.raises(InputError, match="single table"):
+    with pytest.raises(InputError, match="it has no"):
         people_view(SCHEMA.people)
     assert np.array_equal(seen.released.columns[2], CODES.numbers)
 
