@@ -35,14 +35,13 @@ from common.analysis.views import (
     events_view,
     people_view,
 )
-from common.errors import LocalError
 from common.fitted.compared import among_events
 from common.fitted.linked import LinkedFit
 from common.fitted.model import FittedModel
 from common.release.measured import ExpectedError, MeasuredTable, expected_errors
 from common.schema import Codes, Schema
 from common.schema.attribute import spans_of
-from common.schema.linked import LinkedCodes
+from common.schema.linked import LinkedCodes, with_events
 from common.study.analyses import Analysis
 
 UNTOLD = "no published table tells which of a person's events comes first"
@@ -55,9 +54,7 @@ def every_answer(
     """Answer every analysis that the study of a release declared, of one table or of two."""
     if not isinstance(fitted, LinkedFit):
         return Answers(fitted, diagnostics, released).every()
-    if not isinstance(released, LinkedCodes):
-        raise LocalError("these are people without their events")
-    return LinkedAnswers(fitted, diagnostics, released).every()
+    return LinkedAnswers(fitted, diagnostics, with_events(released)).every()
 
 
 @dataclass(frozen=True, eq=False)
