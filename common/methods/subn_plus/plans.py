@@ -342,20 +342,18 @@ def _crossed(facts: PublicFacts) -> Plan | None:
     if margin_noise(facts, blocks) > CROSSED_BELOW:
         return None
     widths = facts.widths(CROSSED_GROUPS)
-    dealt = [a for block in blocks for a in block if facts.sizes[a] > 1]
-    ways = (
-        tuple(tuple(sorted(dealt[place::tables])) for place in range(tables))
-        for tables in range(1, len(dealt) + 1)
+    columns = [a for block in blocks for a in block if facts.sizes[a] > 1]
+    designs = (
+        Design(tuple(tuple(sorted(columns[place::tables])) for place in range(tables)), widths)
+        for tables in range(1, len(columns) + 1)
     )
-    views = next(
-        way for way in ways if max(prod(widths[a] for a in own) for own in way) <= CROSSED_CELLS
-    )
+    design = next(one for one in designs if max(map(one.cells, one.views)) <= CROSSED_CELLS)
     crossed = facts.budget * CROSSED_PART
     return Plan(
         name="crossed",
         asks=(Ask(MARGINS, facts.budget - crossed), Ask(CROSSED, crossed, CROSSED_GROUPS)),
         blocks=blocks,
-        design=Design(views, widths),
+        design=design,
     )
 
 
