@@ -243,7 +243,8 @@ def strong_forest(
     noise that its table will have: margins and sparsity take off the rest. A tree has at most
     `most` attributes, and more than two only of many values each: classes tell few values. But what
     a code of many values says of few, such as the chapter that it is in, groups of codes hide; of
-    values in an order (of so many of each attribute) groups hide little.
+    values in an order (of so many of each attribute) groups hide little, and halves are too noisy
+    to tell.
     """
     chosen: list[Pair] = []
     tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
@@ -255,7 +256,9 @@ def strong_forest(
         alone = len(first | second) == 2
         least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
         sights = zip(pair, widths, found[pair].shape, strict=True)
-        hidden = any(size > groups and not (ordered and ordered[a]) for a, size, groups in sights)
+        hidden = any(
+            size > groups > 2 and not (ordered and ordered[a]) for a, size, groups in sights
+        )
         if min(widths) <= FEW_VALUES and hidden:
             least, values = LEAST_DISTANCE, 1
         if (
