@@ -52,8 +52,8 @@ brackets may be left out.
 """
 _OF_SERVICES = ("curator", "party", "doctor", "config", "backup", "restore")
 _COMPLETION = """\
-`parley --install-completion` teaches the shell you are in (bash, zsh, fish, PowerShell) to complete
-commands, options and their values; `parley --show-completion` only prints what it would install.
+`parley --install-completion` teaches your shell (bash, zsh, fish, PowerShell) to complete commands,
+options and values; `parley --show-completion` only prints what it would install.
 """
 _CONFIGURATION = """\
 Defaults, then the settings file (TOML), then the environment, then flags: the later one wins, and

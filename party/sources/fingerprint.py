@@ -61,12 +61,12 @@ class RowDigest:
 
     def following(self, chunks: Iterable[Codes]) -> Iterator[Codes]:
         """Yield chunks, unchanged, for one of several threads; count them when they end."""
-        seen = RowDigest(self._sizes, rows_only=self._rows_only)
+        of_thread = RowDigest(self._sizes, rows_only=self._rows_only)
         for chunk in chunks:
-            seen.add(chunk)
+            of_thread.add(chunk)
             yield chunk
         with self._lock:
-            self.merge(seen)
+            self.merge(of_thread)
 
     def merge(self, other: RowDigest) -> None:
         """Take in the rows of another digest of the same domains."""
