@@ -348,7 +348,7 @@ class _Loss:
         ]
         if scaled:
             self._losses.append(TableLoss(scaled, rows, self._sights))
-        widths = [len(own) for own in atoms.first]
+        widths = [len(places) for places in atoms.first]
         factors = column_prices(widths) if by_size else np.ones(len(widths))
         self._penalty, self._factors = penalty / largest, factors[:, None]
         self._prices = np.repeat(self._penalty * factors, widths)
