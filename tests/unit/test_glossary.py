@@ -7,13 +7,10 @@ there calls anything else so.
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("common", "curator", "party", "parley")
-GENERATED = "common/wire/v1/"
+from tests.harness.sources import ROOT, parsed, sources
 
 # Words that no identifier has, and what to say instead.
 NEVER = {
@@ -70,12 +67,6 @@ def room_of(path):
     return "/".join(path.split("/")[:2])
 
 
-def sources():
-    files = (path for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
-    paths = sorted(path.relative_to(ROOT).as_posix() for path in files)
-    return [path for path in paths if not path.startswith(GENERATED)]
-
-
 def defined(tree):
     """The names that a source gives: to classes, functions, parameters, variables, attributes."""
     for node in ast.walk(tree):
@@ -122,7 +113,7 @@ def strange_names():
     """By room, every name against the glossary, with where it is and what to use instead."""
     rooms = {}
     for path in sources():
-        for name, instead in complaints(path, ast.parse((ROOT / path).read_text())):
+        for name, instead in complaints(path, parsed(path)):
             rooms.setdefault(room_of(path), {})[name] = f"{path}: {name}. Say {instead}"
     return rooms
 
@@ -146,7 +137,7 @@ def test_a_variable_says_what_it_holds():
         f"{path}: {name}"
         for path in sources()
         if path not in LATER
-        for name in participles(ast.parse((ROOT / path).read_text()))
+        for name in participles(parsed(path))
     ] == []
 
 

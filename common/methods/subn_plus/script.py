@@ -292,7 +292,9 @@ def _ask_details(known: Known, ask: Ask) -> Script[None]:
         for pair, departure in known.departures.items()
         if pair not in known.declared_pairs
     }
-    pairs = strong_forest(undeclared, facts.sizes, rows=facts.rows, noise=noise, most=most)
+    pairs = strong_forest(
+        undeclared, facts.sizes, rows=facts.rows, noise=noise, most=most, ordered=facts.ordered
+    )
     if not pairs:
         yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
         return
