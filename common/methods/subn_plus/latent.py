@@ -5,7 +5,7 @@ Any set of low-order tables can be fitted, whether or not the sets form a juncti
 measurements of a run are used together, each weighted by its inverse variance:
 
     minimise  sum over tables of |model counts - noisy counts|^2 / (2 variance)
-              + penalty * sum over classes and attributes of w_m KL(class m's column | the margin).
+              + sum over classes and attributes of price * w_m KL(class m's column | the margin).
 
 The second term is the information that the class has about the columns. It is what keeps noise out:
 a dependence enters the model only if it explains more squared error (in units of the noise's
@@ -314,6 +314,8 @@ class _Loss:
         moments: Sequence[Moments],
         edges: Sequence[Edge],
         penalty: float,
+        *,
+        by_size: bool = False,
     ) -> None:
         self._starts = atoms.starts
         self._target = atoms.margins()
@@ -346,7 +348,10 @@ class _Loss:
         ]
         if scaled:
             self._losses.append(TableLoss(scaled, rows, self._sights))
-        self._penalty = penalty / largest
+        widths = [len(places) for places in atoms.first]
+        factors = column_prices(widths) if by_size else np.ones(len(widths))
+        self._penalty, self._factors = penalty / largest, factors[:, None]
+        self._prices = np.repeat(self._penalty * factors, widths)
         self._scratch = Scratch()
 
     def gradients(self, weights: Floats, logits: Floats, tables: Sequence[Floats]) -> list[Floats]:
@@ -359,9 +364,10 @@ class _Loss:
         off = (columns @ weights - self._target) * self._precision
         # What a value tells is `shifted` less the logarithm of its column's total. The slopes are
         # by distributions: a number for all values of a column and class changes nothing.
-        pull = off - self._penalty * self._log_margins
-        weight_slopes = pull @ columns - self._penalty * np.log(totals).sum(axis=0)
-        shifted *= self._penalty
+        pull = off - self._prices * self._log_margins
+        weight_slopes = pull @ columns
+        weight_slopes -= self._penalty * (self._factors * np.log(totals)).sum(axis=0)
+        shifted *= self._prices[:, None]
         weight_slopes += np.einsum("dc,dc->c", columns, shifted)
         slopes = shifted
         slopes += pull[:, None]
@@ -383,6 +389,17 @@ class _Loss:
             slopes[spans[u]] = slope
         weight_slopes *= weights
         return [slopes, weight_slopes - weights * weight_slopes.sum(), *by_tables]
+
+
+def column_prices(atoms: Sequence[int]) -> Floats:
+    """Return what a nat costs in columns of so many atoms; 1 in the mean.
+
+    Noise has a direction for each free number of a column. At one price for all, it enters through
+    columns of many values, and relations of a column of few stay out. That the price grows with the
+    fourth root is measured, not derived: docs/research/subn-notes.md.
+    """
+    prices = np.sqrt(np.sqrt(np.maximum(np.array(atoms) - 1.0, 1.0)))
+    return np.asarray(prices / prices.mean(), dtype=np.float64)
 
 
 def _per_atom(numbers: Floats, starts: Sequence[int], scratch: Scratch) -> Floats:
@@ -415,6 +432,7 @@ def fit(
     components: int = COMPONENTS,
     iterations: int = ITERATIONS,
     penalty: float = PENALTY,
+    by_size: bool = False,
     start: LatentModel | None = None,
 ) -> LatentModel:
     """Fit the mixture that explains all noisy tables best; equal tables give equal mixtures.
@@ -424,7 +442,8 @@ def fit(
 
     The classes are drawn towards the margins, every column's distribution: `estimated_margins`.
     Noisy tables of a single column are in the margins already, and say how well these are known.
-    The penalty is what a nat of information between class and columns costs, in units of the loss.
+    The penalty is what a nat of information between class and columns costs, in units of the loss;
+    `by_size`, in the mean of columns (`column_prices`).
 
     A mixture of the same columns and classes, fitted to tables like these, is a start from which a
     third of the steps leads to the same place. Another mixture is no start.
@@ -434,7 +453,7 @@ def fit(
     measurements = apart(measurements, tree_of(len(margins), edges))
     several = [table for table in measurements if len(table.attributes) > 1]
     atoms = _Atoms(margins, several, moments, edges)
-    loss = _Loss(atoms, rows, measurements, moments, edges, penalty)
+    loss = _Loss(atoms, rows, measurements, moments, edges, penalty, by_size=by_size)
     if start is not None and start.fits(components, margins):
         known = loss.trees.known(start.links)
         hanging = {link.child: link.potentials for link in known if link is not None}

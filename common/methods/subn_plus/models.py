@@ -159,6 +159,7 @@ def mixture_model(
             components=classes,
             iterations=iterations,
             penalty=factor * price,
+            by_size=not views and bool(moments) and max(moments[0].widths) > 2,
             start=start,
         )
 

@@ -137,8 +137,19 @@ def objective(weights, columns, tables, moments, margins, penalty) -> float:
         eyes = [np.eye(w) - contrast_shift(w) / CONTRAST_UNIT for w in (SIZES[a], SIZES[b])]
         seen = eyes[0].T @ model.marginal((a, b)) @ eyes[1]
         total += float(((seen - target) ** 2).sum()) / (2 * moments.variance)
-    told = sum((c * np.log(c / m)).sum(axis=1) for c, m in zip(columns, margins, strict=True))
+    roots = [(size - 1) ** 0.25 for size in SIZES]
+    told = sum(
+        4 * root / sum(roots) * (c * np.log(c / m)).sum(axis=1)
+        for root, c, m in zip(roots, columns, margins, strict=True)
+    )
     return total + penalty * float(weights @ told)
+
+
+def test_a_nat_costs_more_in_columns_of_many_values_and_one_in_the_mean():
+    prices = latent.column_prices([1, 2, 17, 17])
+    np.testing.assert_allclose(prices / prices[0], [1, 1, 2, 2])
+    assert prices.mean() == pytest.approx(1)
+    np.testing.assert_allclose(latent.column_prices([5] * 3), 1)
 
 
 def test_the_gradient_is_that_of_the_whole_objective():
@@ -151,7 +162,7 @@ def test_the_gradient_is_that_of_the_whole_objective():
     own = tuple(np.arange(size) for size in SIZES)
     moments = Moments(tuple(range(4)), own, sums, 1e-3)
     atoms = latent._Atoms(margins, tables[4:], [moments])
-    loss = latent._Loss(atoms, ROWS, tables, [moments], (), 30.0)
+    loss = latent._Loss(atoms, ROWS, tables, [moments], (), 30.0, by_size=True)
     logits, weight_logits = rng.normal(size=(sum(SIZES), 5)), rng.normal(size=5)
     ends = np.cumsum(SIZES)[:-1]
 
