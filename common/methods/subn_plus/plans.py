@@ -65,7 +65,7 @@ SIEVED_BELOW = 0.18
 SIEVE = {
     "even": Fraction(4, 15),
     "second look": Fraction(2, 15),
-    "third look": Fraction(2, 15),
+    "third look": Fraction(1, 5),
     "sieved": Fraction(1, 5),
 }
 LEAST_MARGINS = Fraction(3, 5)

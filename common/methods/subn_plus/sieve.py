@@ -37,9 +37,7 @@ from common.study.requests import Counts
 from common.study.script import Script, measured
 
 SEEN = 2  # deviations of the noise, that a column's agreement with a copy of it is above chance
-WORTH_A_TABLE = (
-    0.08  # distance from independence in halves: targets depend on many columns a little
-)
+WORTH_A_TABLE = 0.12  # from independence in halves: a target depends on each column a little
 TABLE_NOISE = 0.2  # of a pair's table, as a distance: halves and margins take off most of it
 DETAIL_FRACTION = 8  # of the columns, for each strong pair: so much of the cost of tables is spent
 
