@@ -30,8 +30,9 @@ dev: .venv/.dev
 demo: .venv/.installed ## the main job, on data the project makes itself
 	$(BIN)/parley demo --out demo-release
 
+# Three workers for two cores: while the services of one test wait for each other, another runs.
 test: .venv/.dev ## all tests but the slow ones
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # One session of a cluster of two workers; a session is started once, so it is one process.
 test-spark: .venv/.dev ## counts and rows of a small Spark cluster (needs Java 17)

@@ -30,7 +30,7 @@ from benchmarks.measuring import Row, keep, show, spending
 from common.analysis.estimates import Estimate, estimate
 from common.analysis.replicates import Replicator
 from common.analysis.statistics import CodedTable, Statistic, Values, mean, regression, share
-from common.fitted.refit import refit_study
+from common.fitted.study import refit_study
 from common.privacy.randomness import RandomSource
 from common.schema import Codes, Schema
 from parley.reader.fitted import FittedStudy

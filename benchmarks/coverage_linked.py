@@ -37,7 +37,7 @@ from common.analysis.statistics import CodedTable, Statistic, Values
 from common.schema import Schema
 from common.schema.linked import LinkedCodes, encode_linked
 from parley.reader.fitted import FittedLinkedStudy
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import PERSON, linked_schema, make_linked_population
 
 _OWNERS = 3
 _TRUTH_PEOPLE = 200_000

@@ -33,8 +33,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.research_tables import DATA
-from common.analysis.distances import total_variation
-from common.analysis.linked_evaluation import BOTH, EVENT, NEXT, PEOPLE, SAME, linked_distances
+from common.analysis.distances import (
+    BOTH,
+    EVENT,
+    NEXT,
+    PEOPLE,
+    SAME,
+    linked_distances,
+    total_variation,
+)
 from common.crypto.identities.identity import Identity
 from common.errors import InputError
 from common.methods.registry import new_study, run_of
@@ -46,7 +53,7 @@ from common.study.document import Study
 from common.study.members import Member
 from common.study.script import drive
 from common.study.steps import OnePlace
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import PERSON, linked_schema, make_linked_population
 
 OWNERS = 10
 KINDS = (PEOPLE, BOTH, EVENT, NEXT, SAME)

@@ -213,7 +213,8 @@ def _keys_of_a_sum(
     relayed = curator.relay(())
     for name in names:
         begun = time.process_time()
-        parties[name].contribute(np.ones(1, np.int64), relayed[name], (), source=source)
+        parties[name].take_boxes(relayed[name], ())
+        parties[name].contribute(np.ones(1, np.int64), source=source)
         spent += time.process_time() - begun
     partners = len(names) - 1
     what = "hybrid" if hybrid else "X25519"

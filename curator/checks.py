@@ -104,7 +104,6 @@ def _contacts(settings: CuratorSettings) -> str:
 
 
 def _waiting(settings: CuratorSettings, now: datetime) -> str:
-    """Look for studies that are stopped or overdue."""
     with open_store(settings) as store:
         under_way = [record for record in store.records() if not record.state.over]
         stopped = [f"{record.name!r}: {record.cause}" for record in under_way if record.cause]

@@ -118,11 +118,9 @@ class StudyContext:
     changed: Callable[[StudyId, Iterable[str]], None]
 
     def now(self) -> str:
-        """Return the time as records have it."""
         return stamp(self.clock())
 
     def absent(self, parties: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the parties that are not online."""
         online = self.presence.online()
         return tuple(name for name in parties if name not in online)
 

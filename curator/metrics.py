@@ -32,7 +32,6 @@ class CallCounter:
             return sorted(self._calls.items())
 
     def samples(self) -> list[Sample]:
-        """Return a sample for each method and outcome that occurred."""
         return [
             Sample(
                 name="parley_curator_calls_total",
@@ -59,13 +58,14 @@ def curator_samples(
             "parley_curator_studies", states.get(state, 0), "Studies, by state.",
             {"state": state.value},
         )  # fmt: skip
+    awaited = store.all_awaited()
     yield gauge(
         "parley_curator_overdue_studies",
-        sum(waited(since, now) > deadline for since in store.waiting_since().values()),
+        len({study for study, wait in awaited if waited(wait.since, now) > deadline}),
         "Studies that wait for parties for longer than step_deadline_s.",
     )
     # Of running studies only, so that the labels do not grow with those there ever were.
-    for study, wait in sorted(store.all_awaited(), key=lambda pair: (pair[0], pair[1].party)):
+    for study, wait in sorted(awaited, key=lambda pair: (pair[0], pair[1].party)):
         yield gauge(
             "parley_curator_waiting_seconds",
             max(0.0, waited(wait.since, now).total_seconds()),

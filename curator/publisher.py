@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from pathlib import Path
 
 from common.crypto.key_files import AskPassphrase, load_identity
@@ -17,16 +16,13 @@ from common.release.prior import PriorRelease, Priors
 from common.release.synthetic_table import TableColumns
 from common.report.writing import write_release
 from common.study.accounting import account, statement_of
-from common.study.document import Study
-from common.study.ids import short_id
+from common.study.ids import folder_name
 from common.study.transcript import transcript_of
 from common.wire.pki.certificates import Role, subject_of
 from common.wire.pki.keyring import Keyring
 from curator.context import FinishedStudy
 
 logger = logging.getLogger(__name__)
-
-_MOST_NAME = 40
 
 
 def publish(
@@ -43,7 +39,7 @@ def publish(
         InputError: the folder cannot be written.
         PolicyError: the steps cost a party more than the study says.
     """
-    target = releases / folder_name(outcome.study)
+    target = releases / folder_name(outcome.study.name, outcome.study.digest)
     if (target / release.STATEMENT).exists():  # the curator stopped just before it noted this
         return target
     fitted = fitted_study(outcome, None if priors is None else priors.of(outcome.study))
@@ -69,12 +65,6 @@ def curator_signer(keys: Path, passphrase: AskPassphrase) -> Signer | None:
         name="curator" if certificate is None else subject_of(certificate).name,
         identity=load_identity(ring.identity, passphrase=passphrase),
     )
-
-
-def folder_name(study: Study) -> str:
-    """Join the study's name for people with enough of its digest to be unique."""
-    words = re.sub(r"\W+", "-", study.name).strip("-")[:_MOST_NAME]
-    return f"{words or 'study'}-{short_id(study.digest)}"
 
 
 def fitted_study(outcome: FinishedStudy, prior: PriorRelease | None = None) -> StudyFit:

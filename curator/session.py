@@ -23,8 +23,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import assert_never
 
-from cryptography.exceptions import InvalidSignature
-
 from common.crypto.identities.identity import PublicIdentity
 from common.errors import InputError, ParleyError
 from common.study.document import Study
@@ -38,7 +36,7 @@ from common.study.messages import (
     ToCurator,
     ToParty,
 )
-from common.study.signatures import require_approval
+from common.study.signatures import approval_statement
 from common.wire import codec
 from common.wire.catalogue import ErrorCode, WireError
 from curator.context import FinishedStudy, StudyContext
@@ -83,7 +81,6 @@ class CuratorSession:
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        """The parties that the study waits for."""
         record = self.record
         if record.state is StudyState.WAITING:
             return self._store.not_approved_by(record)
@@ -168,11 +165,9 @@ class CuratorSession:
 
     def approve(self, party: str, signature: bytes) -> StudyState:
         """Take in the approval of a party's owner; the last approval starts the study."""
-        identity = self.identity_of(party)
-        try:
-            require_approval(study=self.digest, party=party, signature=signature, identity=identity)
-        except InvalidSignature:
-            raise WireError(ErrorCode.APPROVAL_INVALID, f"party {party!r}") from None
+        statement = approval_statement(study=self.digest, party=party)
+        if not self.identity_of(party).signed(statement, signature=signature):
+            raise WireError(ErrorCode.APPROVAL_INVALID, f"party {party!r}")
         with self._lock:
             state = self.record.state
             if state in (StudyState.REFUSED, StudyState.FAILED):

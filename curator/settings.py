@@ -149,11 +149,7 @@ def curator_settings(
 
 @contextmanager
 def open_store(settings: CuratorSettings, *, begin: bool = False) -> Iterator[Store]:
-    """Open the curator's state for the length of a block; with `begin`, make it if it is missing.
-
-    Raises:
-        InputError: there is no state, or it is of another service.
-    """
+    """Open the curator's state for a block; InputError if there is none, and no `begin`."""
     if not state.is_there(settings.folder, OfService.CURATOR):
         if not begin:
             raise InputError(

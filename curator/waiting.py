@@ -20,11 +20,7 @@ _LASTING_S = 3600.0
 
 
 def ask_to_miss(store: Store, record: Record, owner: str, *, at: str) -> None:
-    """Ask the curator to go on without an owner; a running one does within a second.
-
-    Raises:
-        InputError: the study does not run, needs all of its owners, or does not have this one.
-    """
+    """Ask the curator to go on without an owner; InputError if the study cannot now."""
     study = store.study(record.study)
     study.member(owner)  # an unknown one is refused
     if not study.may_miss:
@@ -129,10 +125,7 @@ def approvals_in_words(names: Sequence[str], *, since: str, until: dt.date | Non
 
 
 def in_words(awaited: Sequence[Awaited], *, step: int) -> str:
-    """Say whom a running study waits for; "" if for no party.
-
-    `step` is how many steps have their result.
-    """
+    """Say whom a running study waits for, after so many steps; "" if for no party."""
     if not awaited:
         return ""
     names = ", ".join(wait.party for wait in awaited)

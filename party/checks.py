@@ -52,10 +52,7 @@ def examine_party(
     passphrase: AskPassphrase,
     monitored: bool = False,
 ) -> Iterator[CheckResult]:
-    """Check everything that a party's node needs.
-
-    `coming` is the study to come, or its schema; None if there is none yet.
-    """
+    """Check everything that a node needs, also for the study or schema that is `coming`, if any."""
     files = CredentialFiles.in_folder(settings.keys, Role.PARTY)
     here = _Node(settings, source, files)
     key = settings.keys / "identity.key"

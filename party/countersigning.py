@@ -95,12 +95,12 @@ def vouch(release: Path, verified: Verified, context: PartyContext) -> Signature
 
 
 def _study_of(release: Path, verified: Verified) -> Study:
-    study = verified.consistency.study if verified.consistency is not None else None
+    study = verified.consistency.study
     if study is None:
         raise InputError(
             f"{release}: the release is of a single owner, so it has no study to vouch for"
         )
-    if not (verified.derived and verified.verified):
+    if not (verified.consistency.derived and verified.verified):
         raise NotCountersignedError(
             f"we do not vouch for {verified.where}: it cannot be derived from its study here"
         )
@@ -110,7 +110,6 @@ def _study_of(release: Path, verified: Verified) -> Study:
 def _sign(
     release: Path, verified: Verified, study: Study, identity: Identity, records: Records
 ) -> Signature:
-    assert verified.consistency is not None  # noqa: S101  # it has a study
     name = _our_name(study, identity)
     with open_release(release) as contents:
         prior = bundled_prior(contents, study)

@@ -130,7 +130,6 @@ class Journal:
         self.keys = StepKeys(database, source)
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Write all of the block's changes to disk, or none."""
         return self._file.transaction()
 
     def begin(self, study: StudyId, *, name: str, data_digest: str, at: str) -> None:

@@ -10,13 +10,13 @@ replay of the journal (`common.service.durable`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from common.errors import PolicyError, RemoteProtocolError
 from common.privacy.randomness import SourceOfStep
 from common.service.durable import DurableRole, Received
 from common.service.process import Clock, stamp
-from common.study.ids import StudyId
+from common.study.document import Study
 from common.study.messages import (
     Message,
     PartyRefused,
@@ -31,24 +31,12 @@ from common.wire.frames import NumberedMessage
 from party.journal import CURATOR, Journal, JournalState
 from party.ledger import Caps, Ledger, LedgerCharge
 from party.role import ChargeBudget, Effect, PartyRole, SendToCurator
+from party.sources.source import Snapshot
 
 # What the curator learns about a refusal. The owner's reason stays in the journal.
 _PUBLIC_REFUSAL = "the owner's budget or policy does not allow this"
 _PUBLIC_WITHDRAWAL = "the owner does not take part in this study any more"
 _PUBLIC_OBJECTION = "the curator's message is not one that the approved study allows"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyTicket:
-    """What the shell knows of the study it runs."""
-
-    digest: StudyId
-    name: str
-    party: str
-    data_digest: str
-    rows_per_person: int = 0  # of a study that protects people
-    owners_per_person: int = 1
-    simulated: bool = False  # whether the rows are no owner's: nothing is charged for them
 
 
 class PartyNode:
@@ -61,8 +49,10 @@ class PartyNode:
 
     def __init__(
         self,
-        ticket: StudyTicket,
+        study: Study,
+        snapshot: Snapshot,
         *,
+        party: str,
         role: Callable[[SourceOfStep], PartyRole],
         journal: Journal,
         ledger: Ledger,
@@ -71,37 +61,35 @@ class PartyNode:
         send: Callable[[NumberedMessage], None],
         consents: Callable[[], bool],
     ) -> None:
-        self._ticket, self._journal, self._ledger, self._caps = ticket, journal, ledger, caps
+        self._study, self._snapshot, self._party = study, snapshot, party
+        self._journal, self._ledger, self._caps = journal, ledger, caps
         self._clock, self._send, self._consents = clock, send, consents
         self._role = DurableRole(
-            ticket.name,
+            study.name,
             begin=role,
             feed=self._feed,
-            messages=lambda: journal.inbox.messages(ticket.digest),
-            key_of=lambda step: journal.step_key(ticket.digest, step),
+            messages=lambda: journal.inbox.messages(study.digest),
+            key_of=lambda step: journal.step_key(study.digest, step),
             private=journal.keys.private,
         )
-        journal.begin(
-            ticket.digest, name=ticket.name, data_digest=ticket.data_digest, at=self._now()
-        )
+        journal.begin(study.digest, name=study.name, data_digest=snapshot.digest, at=self._now())
 
     @property
     def state(self) -> JournalState:
-        return self._journal.state(self._ticket.digest)
+        return self._journal.state(self._study.digest)
 
     @property
     def newest_received(self) -> int:
         """The sequence of the newest journalled message: what to acknowledge."""
-        return self._journal.inbox.newest(self._ticket.digest, CURATOR)
+        return self._journal.inbox.newest(self._study.digest, CURATOR)
 
     def resume(self) -> None:
         """Send again, in order, what the curator has not acknowledged."""
-        for outgoing in self._journal.outbox.due(self._ticket.digest, CURATOR):
+        for outgoing in self._journal.outbox.due(self._study.digest, CURATOR):
             self._send(outgoing)
 
     def acknowledge(self, newest: int) -> None:
-        """Note that the curator has every message up to this one."""
-        self._journal.acknowledge(self._ticket.digest, newest, at=self._now())
+        self._journal.acknowledge(self._study.digest, newest, at=self._now())
 
     def receive(self, sequence: int, body: bytes) -> None:
         """Take in the curator's message of that sequence, durably, and send what it asks for.
@@ -112,11 +100,11 @@ class PartyNode:
                 message can be received again.
         """
         if self._journal.inbox.is_duplicate(
-            self._ticket.digest, CURATOR, sequence=sequence, body=body
+            self._study.digest, CURATOR, sequence=sequence, body=body
         ):
             return
         message = codec.TO_PARTY.decode(body)
-        if message.study != self._ticket.digest:
+        if message.study != self._study.digest:
             raise RemoteProtocolError("a message belongs to another study")
         if self.state is not JournalState.RUNNING:
             self._take_note(sequence, body, message)
@@ -130,15 +118,15 @@ class PartyNode:
             return
         objection = isinstance(error, RemoteProtocolError)
         refusal = PartyRefused(
-            study=self._ticket.digest,
-            step=self._journal.traffic.newest_step(self._ticket.digest),
+            study=self._study.digest,
+            step=self._journal.traffic.newest_step(self._study.digest),
             reason=_PUBLIC_OBJECTION if objection else _PUBLIC_REFUSAL,
         )
         outcome = _Done()
         with self._journal.transaction():
             self._journal_outgoing(refusal, outcome)
             self._journal.end(
-                self._ticket.digest, JournalState.REFUSED, reason=str(error), at=self._now()
+                self._study.digest, JournalState.REFUSED, reason=str(error), at=self._now()
             )
         self._role.forget()
         for outgoing in outcome.outgoing:
@@ -155,10 +143,10 @@ class PartyNode:
             raise RemoteProtocolError("the study is over for this party")
         with self._journal.transaction():
             self._journal.add_received(
-                self._ticket.digest, sequence=sequence, body=body, effects=(), at=self._now()
+                self._study.digest, sequence=sequence, body=body, effects=(), at=self._now()
             )
             if isinstance(message, StudyFinished):
-                self._journal.leave(self._ticket.digest)
+                self._journal.leave(self._study.digest)
 
     def _take_in(self, sequence: int, body: bytes, message: ToParty) -> list[NumberedMessage]:
         role, caps = self._role.current(), self._caps()
@@ -173,7 +161,7 @@ class PartyNode:
                     self._refuse(
                         message, "the owner withdrew", outcome, public_reason=_PUBLIC_WITHDRAWAL
                     )
-                digest, now = self._ticket.digest, self._now()
+                digest, now = self._study.digest, self._now()
                 self._journal.add_received(
                     digest, sequence=sequence, body=body, effects=outcome.effects, at=now
                 )
@@ -208,14 +196,14 @@ class PartyNode:
         return outcome
 
     def _charge(self, effect: ChargeBudget, caps: Caps) -> None:
-        ticket = self._ticket
-        if ticket.simulated:
+        study = self._study
+        if self._snapshot.simulated:  # the rows are no owner's: nothing is charged for them
             return
         charge = LedgerCharge(
-            study=ticket.digest.hex(),
-            study_name=ticket.name,
-            rows_per_person=ticket.rows_per_person,
-            owners_per_person=ticket.owners_per_person,
+            study=study.digest.hex(),
+            study_name=study.name,
+            rows_per_person=study.person_rows,
+            owners_per_person=study.owners_per_person,
             **asdict(effect),
         )
         self._ledger.charge(charge, caps, self._now())
@@ -225,7 +213,7 @@ class PartyNode:
     ) -> None:
         step = getattr(message, "step", 0)
         self._journal_outgoing(
-            PartyRefused(study=self._ticket.digest, step=step, reason=public_reason), outcome
+            PartyRefused(study=self._study.digest, step=step, reason=public_reason), outcome
         )
         outcome.reason = reason
 
@@ -233,7 +221,7 @@ class PartyNode:
         body = codec.TO_CURATOR.encode(message)
         sealed_to = message.peer if isinstance(message, StepMessage) else ""
         outgoing = self._journal.add_outgoing(
-            self._ticket.digest,
+            self._study.digest,
             body,
             kind=codec.TO_CURATOR.name_of(message),
             recipient="curator" if not sealed_to else f"party {sealed_to}, sealed",
@@ -247,7 +235,7 @@ class PartyNode:
 
     def _note(self, message: Message, size: int, *, sent: bool, phase: str) -> None:
         self._journal.traffic.note(
-            message, size, party=self._ticket.party, sent=sent, phase=phase, at=self._clock()
+            message, size, party=self._party, sent=sent, phase=phase, at=self._clock()
         )
 
     def _feed(self, role: PartyRole, earlier: Received) -> list[str]:

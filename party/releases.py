@@ -8,7 +8,6 @@ our own records contradict is kept and not countersigned. Either way the owner i
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from common.errors import InputError, ParleyError, PolicyError
 from common.files import make_private_folder, whole_file
-from common.study.ids import StudyId, short_id
+from common.study.ids import StudyId, folder_name, short_id
 from common.wire.catalogue import WireError
 from common.wording import Reporter, silent
 from party.client.connection import Connection
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_BYTES = 4_000_000_000
-_MOST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +44,7 @@ class Collector:
         return self.context.collection.due(self.context.journal, now=self.context.clock())
 
     def collect(self, study: StudyId) -> None:
-        """Fetch, verify and countersign one release.
-
-        Raises:
-            WireError: the curator cannot be reached, or does not give it now; try again.
-        """
+        """Fetch, verify and countersign one release; WireError if it is to be tried again."""
         collected = self._collect(study)
         self.context.collection.note(study, collected, at=self.context.now())
         level = logging.WARNING if collected.problem else logging.INFO
@@ -87,8 +81,7 @@ class Collector:
 
     def _target(self, study: StudyId) -> Path:
         record = self.context.journal.record(study)
-        name = "" if record is None else re.sub(r"\W+", "-", record.name).strip("-")[:_MOST_NAME]
-        return self.folder / f"{name or 'study'}-{short_id(study)}.zip"
+        return self.folder / f"{folder_name('' if record is None else record.name, study)}.zip"
 
 
 def keep_release(

@@ -24,6 +24,7 @@ from typing import assert_never
 
 from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.paillier.blinding import FixedBaseBlinder
+from common.crypto.sums.missing_lists import check_missing
 from common.errors import PolicyError, RemoteProtocolError
 from common.exchanges.commitments import COMMITMENTS, CommittingParty, is_contribution
 from common.exchanges.setup import BlinderOfKey, party_set_up
@@ -31,7 +32,6 @@ from common.privacy.randomness import SourceOfStep
 from common.study.commitments import COMMITMENT_BYTES, content_digest
 from common.study.document import Study
 from common.study.history import History
-from common.study.members import check_missing
 from common.study.messages import (
     ResultPublished,
     StepMessage,

@@ -51,11 +51,7 @@ def require_not_lost(folder: Path, *, keys: Path) -> None:
 
 
 def open_state(folder: Path, *, keys: Path, begin: bool = False) -> Database:
-    """Open the state; with `begin`, make it if these keys never had one.
-
-    Raises:
-        InputError: there is no state, or it is lost, or of another service.
-    """
+    """Open the state; with `begin`, make it if these keys never had one, and else refuse."""
     if not is_there(folder):
         require_not_lost(folder, keys=keys)
         if not begin:
@@ -71,11 +67,7 @@ def open_state(folder: Path, *, keys: Path, begin: bool = False) -> Database:
 
 
 def begin_anew(folder: Path, *, keys: Path) -> None:
-    """Begin another ledger for keys whose ledger is lost.
-
-    Raises:
-        InputError: no ledger is lost here.
-    """
+    """Begin another ledger for keys whose ledger is lost; InputError if it is not."""
     if is_there(folder) or not (keys / MARK).exists():
         raise InputError(
             f"--begin-anew: no ledger is lost: {folder / STATE} is there, or was never begun. "

@@ -1,5 +1,7 @@
 """What every test may ask for."""
 
+import atexit
+import gc
 import os
 import tempfile
 from pathlib import Path
@@ -19,6 +21,17 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 settings.register_profile("the same examples", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("wandering", deadline=None)
 settings.load_profile("the same examples")
+
+# Thousands of tests are objects that stay: the garbage collector need not look at them again.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    gc.enable()
+    atexit.register(gc.unfreeze)  # or libraries complain at the very end of what they leaked
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -1,8 +1,8 @@
 """The analyses that a study declared, answered: estimates with intervals, from published files.
 
-One function, `answers`, computes them for the report, `parley answers`, `parley describe` and the
-Python API, so that a reader finds the same numbers everywhere. An analysis becomes one statistic or
-several (`statistics_of`):
+`Answers` computes them for the report, `parley answers`, `parley describe` and the Python API, so
+that a reader finds the same numbers everywhere. An analysis becomes one statistic or several
+(`statistics_of`):
 
     relation      the correlation of two columns of numbers; a mean by value if one has none; the
                   proportions of one column's values by those of the other if both have none
@@ -17,8 +17,9 @@ relations comes from the published tables (`common.analysis.direct`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -30,11 +31,14 @@ from common.analysis.means import known_means
 from common.analysis.replicates import TABLES, Replicates
 from common.analysis.statistics import Statistic
 from common.analysis.survival import survival_at_fifths
+from common.analysis.views import TableView, rows_view
 from common.bayes.postprocessing import margin_of
+from common.errors import InputError
 from common.fitted.model import FittedModel
 from common.methods.subn_plus.facts import ordered_values
 from common.methods.subn_plus.thinning import normals
 from common.privacy.randomness import SeededRandomSource, uniforms
+from common.release.measured import ExpectedError
 from common.schema import Codes, Schema
 from common.schema.codes import concatenate
 from common.study.analyses import Analysis
@@ -58,28 +62,106 @@ class Answer:
         }
 
 
-def answers(
-    fitted: FittedModel,
-    diagnostics: Diagnostics,
-    *,
-    released: Codes,
-    confidence: float = CONFIDENCE,
-) -> tuple[Answer, ...]:
-    """Answer every analysis that the study of a release declared, by its rows and its sums."""
-    if not fitted.analyses:
-        return ()
-    replicates = redrawn(fitted, released)
-    return tuple(
-        Answer(
-            analysis,
-            tuple(
-                estimate
-                for statistic in statistics_of(analysis, fitted.schema)
-                for estimate in answered(fitted, statistic, replicates, diagnostics, confidence)
-            ),
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers by the rows and the published sums of a release."""
+
+    fitted: FittedModel
+    of_rows: Diagnostics  # what was measured of the columns of the rows
+    released: Codes  # the synthetic rows
+
+    def every(self, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
+        """Answer every analysis that the study of a release declared."""
+        return tuple(self._answer(analysis, confidence) for analysis in self.fitted.analyses)
+
+    def _answer(self, analysis: Analysis, confidence: float) -> Answer:
+        view = self.view_of(analysis)
+        estimates = (
+            estimate
+            for statistic in statistics_of(analysis, view.schema)
+            for estimate in self.declared(statistic, view, TABLES, confidence)
         )
-        for analysis in fitted.analyses
-    )
+        return Answer(analysis, tuple(estimates))
+
+    def view_of(self, analysis: Analysis) -> TableView:
+        """Return the table that an analysis is about."""
+        return rows_view(self.fitted.schema)
+
+    def of(
+        self,
+        statistic: Statistic,
+        view: TableView,
+        replicate: Callable[[], Replicates],
+        *,
+        tables: int = TABLES,
+        confidence: float = CONFIDENCE,
+    ) -> list[Estimate]:
+        """Estimate a statistic of a view; what was declared needs no replicates."""
+        if self.is_declared(statistic, view):
+            return self.declared(statistic, view, tables, confidence)
+        if not self.fitted.has_rows:
+            names = ", ".join(sorted(statistic.attributes))
+            together = " together" if len(statistic.attributes) > 1 else ""
+            raise InputError(
+                f"estimate: no declared analysis has {names}{together}, and this release counted "
+                "nothing else. See `parley answers`"
+            )
+        return answered(self.fitted, statistic, view.of(replicate()), self.measured, confidence)
+
+    @property
+    def measured(self) -> Diagnostics:
+        """What was measured of a view whose rows are those of the study."""
+        return self.of_rows
+
+    def concerns(self, statistic: Statistic, view: TableView) -> list[str]:
+        """Return the reasons why a statistic is flagged, if any."""
+        return self.measured.concerns(statistic.attributes, pairwise=statistic.pairwise)
+
+    def is_declared(self, statistic: Statistic, view: TableView) -> bool:
+        """Return whether analyses name all columns of a statistic, or all pairs it rests on."""
+        schema = self.fitted.schema
+        columns = tuple(schema.position(name) for name in statistic.attributes)
+        sets = [
+            set(columns) for analysis in self.fitted.analyses for columns in analysis.sets(schema)
+        ]
+        parts = combinations(columns, 2) if statistic.pairwise and len(columns) > 1 else (columns,)
+        return all(any(together.issuperset(part) for together in sets) for part in parts)
+
+    def declared(
+        self, statistic: Statistic, view: TableView, tables: int, confidence: float
+    ) -> list[Estimate]:
+        """Estimate what was declared: by rows of the release, and by what was measured first."""
+        rows = self.redrawn(view, self.fitted.rows, tables)
+        return answered(self.fitted, statistic, rows, self.measured, confidence)
+
+    def redrawn(self, view: TableView, rows: int, tables: int = TABLES) -> Replicates:
+        """Return rows of a view with sampling and noise of single columns drawn once more."""
+        key = view.of_people, tables
+        if key not in self._rows:
+            fitted, reference = self.fitted, self.released
+            if reference.rows < min(fitted.rows, ENOUGH_ROWS):
+                more = SeededRandomSource("answers")
+                reference = fitted.draw(min(fitted.rows, ENOUGH_ROWS), more)
+            once = Replicates(view.schema, self.released, reference, (), fitted.inside)
+            noise = self._noise(view)
+            self._rows[key] = drawn_again(view.of(once), noise, rows=rows, tables=tables)
+        return self._rows[key]
+
+    def _noise(self, view: TableView) -> dict[int, float]:
+        """Return the deviation of the noise in a count, of every column that is declared."""
+        fitted = self.fitted
+        sets = (columns for analysis in fitted.analyses for columns in analysis.sets(fitted.schema))
+        columns = {column for together in sets for column in together}
+        errors = ((error.attributes[0], error.deviation) for error in self.column_errors(view))
+        return {column: deviation for column, deviation in errors if column in columns}
+
+    def column_errors(self, view: TableView) -> Sequence[ExpectedError]:
+        """Return what noise does to each column of a view."""
+        return self.fitted.column_errors
+
+    @cached_property
+    def _rows(self) -> dict[tuple[bool, int], Replicates]:
+        return {}
 
 
 def answered(
@@ -104,7 +186,6 @@ def answered(
 
 
 def statistics_of(analysis: Analysis, schema: Schema) -> Iterator[Statistic]:
-    """Yield the statistics that answer an analysis."""
     about, by = analysis.about, analysis.by
     if analysis.kind == "relation":
         for one, other in combinations(about, 2):
@@ -126,31 +207,6 @@ def _relation(schema: Schema, one: str, other: str) -> Statistic:
     if not numeric:
         return kinds.shares(schema, other, one)
     return kinds.mean(schema, numeric[0], other if numeric[0] == one else one)
-
-
-def is_declared(fitted: FittedModel, statistic: Statistic) -> bool:
-    """Return whether analyses name all columns of a statistic together, or all that it rests on."""
-    columns = tuple(fitted.schema.position(name) for name in statistic.attributes)
-    sets = [
-        set(declared) for analysis in fitted.analyses for declared in analysis.sets(fitted.schema)
-    ]
-    parts = combinations(columns, 2) if statistic.pairwise and len(columns) > 1 else (columns,)
-    return all(any(declared.issuperset(part) for declared in sets) for part in parts)
-
-
-def redrawn(fitted: FittedModel, released: Codes, tables: int = TABLES) -> Replicates:
-    """Return rows of the release with sampling and noise of single columns drawn once more."""
-    reference = released
-    if released.rows < min(fitted.rows, ENOUGH_ROWS):
-        reference = fitted.draw(min(fitted.rows, ENOUGH_ROWS), SeededRandomSource("answers"))
-    named = {name for analysis in fitted.analyses for name in _names(analysis, fitted.schema)}
-    noise = {
-        error.attributes[0]: error.deviation
-        for error in fitted.column_errors
-        if fitted.schema.names[error.attributes[0]] in named
-    }
-    once = Replicates(fitted.schema, released, reference, (), fitted.inside)
-    return drawn_again(once, noise, rows=fitted.rows, tables=tables)
 
 
 def drawn_again(
@@ -180,10 +236,6 @@ def _with_lost_values(rows: Codes, columns: Iterable[int]) -> Codes:
             changed = [np.full_like(c, value) if b == a else c for b, c in enumerate(few.columns)]
             parts.append(Codes.from_columns(changed, rows.sizes))
     return concatenate(parts)
-
-
-def _names(analysis: Analysis, schema: Schema) -> Sequence[str]:
-    return [schema.names[a] for columns in analysis.sets(schema) for a in columns]
 
 
 def _again(

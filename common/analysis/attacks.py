@@ -137,7 +137,6 @@ class AttackReport:
 
     @property
     def verdict(self) -> AttackVerdict:
-        """The worst of all attacks."""
         order = list(AttackVerdict)
         return max((attack.verdict for attack in (*self.attacks, self.face)), key=order.index)
 
@@ -162,7 +161,6 @@ class AttackReport:
                 return "No attack tells rows of the study from others better than chance."
 
     def sentences(self) -> list[str]:
-        """Return one sentence for every attack."""
         lines = [attack.words(self.guarantee) for attack in (*self.attacks, self.face)]
         if self.comparable:
             return lines
@@ -197,15 +195,9 @@ def attack(
     *,
     tell: Reporter = silent,
 ) -> AttackReport:
-    """Attack synthetic rows; all tables are codes of one schema.
+    """Attack released rows, by an owner's rows in the study and rows held back from it.
 
-    Args:
-        synthetic: the released rows.
-        rows: an owner's rows that were in the study.
-        held_back: rows of the same population that were not.
-        schema: of all three.
-        guarantee: what the release states.
-        tell: hears how far the work is.
+    All tables are codes of one schema; the guarantee is what the release states.
     """
     for name, table in (("--rows", rows), ("--held-back", held_back), ("the release", synthetic)):
         if table.rows < LEAST_ROWS:
@@ -244,7 +236,6 @@ def attack(
 
 
 def _scores(sample: _Sample) -> dict[str, Callable[[Codes], Scores]]:
-    """Return the attacks on membership, by name."""
     synthetic, reference = sample.synthetic, sample.reference
     return {
         "closest synthetic row": lambda targets: closeness(targets, synthetic),
@@ -353,15 +344,14 @@ def _on_rows(
     others: NDArray[np.bool_],
     guarantee: Guarantee,
     level: float,
+    allowed: float | None = None,
 ) -> Attack:
-    outside = Rate.of(int(others.sum()), trials=len(others), level=level)
-    return Attack(
-        name=name,
-        saying=saying,
-        members=Rate.of(int(members.sum()), trials=len(members), level=level),
-        others=outside,
-        allowed=guarantee.most_hits(outside.high),
+    """Return an attack by where it succeeds; without `allowed`, epsilon limits it row by row."""
+    inside, outside = (
+        Rate.of(int(hits.sum()), trials=len(hits), level=level) for hits in (members, others)
     )
+    most = guarantee.most_hits(outside.high) if allowed is None else allowed
+    return Attack(name=name, saying=saying, members=inside, others=outside, allowed=most)
 
 
 def _singling_out(
@@ -373,30 +363,24 @@ def _singling_out(
         return ()
     inside = np.array([statement.matches(sample.table) for statement in statements])
     outside = np.array([statement.matches(sample.other_table) for statement in statements])
-    return (
-        Attack(
-            name="singling out",
-            saying="{members} of the statements that are true of one synthetic row are true of "
-            "exactly one row of the study, and {others} of exactly one of as many other rows",
-            members=Rate.of(int((inside == 1).sum()), trials=len(inside), level=level),
-            others=Rate.of(int((outside == 1).sum()), trials=len(outside), level=level),
-            allowed=_allowed_of_table(outside, sample.table.rows, guarantee, level),
-        ),
+    saying = (
+        "{members} of the statements that are true of one synthetic row are true of exactly one "
+        "row of the study, and {others} of exactly one of as many other rows"
     )
+    allowed = _allowed_of_table(outside, sample.table.rows, guarantee, level)
+    return (_on_rows("singling out", saying, inside == 1, outside == 1, guarantee, level, allowed),)
 
 
 def _face(synthetic: Codes, sample: _Sample, guarantee: Guarantee, level: float) -> Attack:
     """Count the synthetic rows that equal a row of the study, and those that equal another one."""
     inside = equal_rows(synthetic, sample.table)
     outside = equal_rows(synthetic, sample.other_table)
-    return Attack(
-        name="face privacy",
-        saying="{hits} of {trials} synthetic rows equal a row of the study, and {chance} equal one "
-        "of as many other rows by chance",
-        members=Rate.of(int((inside > 0).sum()), trials=len(inside), level=level),
-        others=Rate.of(int((outside > 0).sum()), trials=len(outside), level=level),
-        allowed=_allowed_of_table(outside, sample.table.rows, guarantee, level),
+    saying = (
+        "{hits} of {trials} synthetic rows equal a row of the study, and {chance} equal one of as "
+        "many other rows by chance"
     )
+    allowed = _allowed_of_table(outside, sample.table.rows, guarantee, level)
+    return _on_rows("face privacy", saying, inside > 0, outside > 0, guarantee, level, allowed)
 
 
 def _allowed_of_table(

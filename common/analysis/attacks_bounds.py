@@ -77,7 +77,6 @@ class Guarantee:
 
     @property
     def advantage(self) -> float:
-        """The largest difference of the two rates."""
         if self.epsilon is None:
             return 1.0
         growth = math.exp(-self.epsilon)  # divided through, so that it does not overflow

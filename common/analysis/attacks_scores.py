@@ -102,7 +102,6 @@ class Conjunction:
     values: tuple[int, ...]
 
     def matches(self, rows: Codes) -> int:
-        """Return how many rows the statement is true of."""
         true = np.ones(rows.rows, dtype=np.bool_)
         for position, value in zip(self.positions, self.values, strict=True):
             true &= rows.columns[position] == value

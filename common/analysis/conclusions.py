@@ -1,17 +1,21 @@
-"""What an analyst may conclude from a release, in ten lines: columns, pairs, and how exactly.
+"""What an analyst may conclude from a release: columns, pairs, and how exactly each is known.
 
 The width of a pair is about that of the interval of a correlation: by the noise of the published
 table that tells most of the pair, and by what its groups hide (`common.analysis.direct`).
+
+Every pair is in one of three groups, which the report, its heat map and `parley describe` show
+alike: told well, told roughly, not measured, where the published sums tell intervals by themselves;
+elsewhere the verdicts of `common.analysis.diagnostics`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist, median
 
-from common.analysis.diagnostics import Diagnostics
+from common.analysis.diagnostics import Diagnostics, Pair, PairFacts, PairVerdict
 from common.analysis.direct import DirectIntervals
 from common.analysis.replicates import Replicates
 from common.fitted.model import FittedModel
@@ -41,7 +45,6 @@ class Conclusions:
     unmeasured: tuple[str, ...]  # pairs that were never counted together
 
     def lines(self) -> Iterator[str]:
-        """Yield what may be concluded, for people."""
         yield "What may I conclude?"
         if self.columns:
             yield (
@@ -117,3 +120,61 @@ def conclude(
         pairs=tuple(sorted(known, key=lambda precision: precision.within)),
         unmeasured=tuple(unmeasured),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PairGroup:
+    """Pairs that may be used alike; the best group comes first."""
+
+    name: str
+    meaning: str
+    pairs: Mapping[Pair, PairFacts]
+    within: Mapping[Pair, float]  # half the width of the interval of a correlation, where known
+
+    def why(self, pair: Pair) -> str:
+        """Say how exactly a pair is known, and what of."""
+        reason = self.pairs[pair].reason
+        if pair not in self.within:
+            return reason
+        return f"a correlation within +-{self.within[pair]:.2f}; {reason}"
+
+
+_BY_VERDICT = {
+    PairVerdict.SAFE: "A released sum contains the pair's table, by all values or by at least "
+    "eight groups of each column, and the rows follow it. Proportions of values within a group "
+    "follow from the model.",
+    PairVerdict.CARE: "The pair was counted in few groups or with much noise, or the rows do not "
+    "follow its table, or they show no relation. The relation in the rows may be wrong.",
+    PairVerdict.ABSENT: "The two columns were never counted together. Their relation in the rows "
+    "follows from other pairs, or from nothing.",
+}
+_BY_WIDTH = {
+    "told well": "A published sum tells the pair: the size of a relation is known, within the "
+    "interval that `parley estimate` prints.",
+    "told roughly": "A published sum tells the pair in few groups or with much noise: a relation "
+    "may be smaller or larger than the rows show, and an interval is wide.",
+    "not measured": "The two columns were never counted together. An interval is the whole range "
+    "that the columns alone allow.",
+}
+
+
+def pair_groups(diagnostics: Diagnostics, concluded: Conclusions | None) -> list[PairGroup]:
+    """Return the three groups; empty ones, too."""
+    if concluded is None:
+        of = {pair: facts.verdict.value for pair, facts in diagnostics.pairs.items()}
+        meanings, within = {str(key): words for key, words in _BY_VERDICT.items()}, {}
+    else:
+        known = {precision.name: precision.within for precision in concluded.pairs}
+        names = {pair: " and ".join(facts.names) for pair, facts in diagnostics.pairs.items()}
+        within = {pair: known[name] for pair, name in names.items() if name in known}
+        meanings, of = _BY_WIDTH, dict.fromkeys(diagnostics.pairs, "not measured")
+        of |= {p: "told well" if wide <= WELL else "told roughly" for p, wide in within.items()}
+    return [
+        PairGroup(
+            name,
+            meaning,
+            {pair: facts for pair, facts in diagnostics.pairs.items() if of[pair] == name},
+            {pair: wide for pair, wide in within.items() if of[pair] == name},
+        )
+        for name, meaning in meanings.items()
+    ]

@@ -326,7 +326,6 @@ def possible(table: Numbers, near: Numbers) -> Numbers:
 
 
 def _margin(table: Numbers, axis: int) -> Numbers:
-    """Return the sums over all other axes, which are kept."""
     others = tuple(other for other in range(table.ndim) if other != axis)
     return np.asarray(table.sum(axis=others, keepdims=True), np.float64)
 

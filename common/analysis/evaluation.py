@@ -21,9 +21,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from common.analysis.distances import Distances, distances_of
-from common.analysis.linked_evaluation import LinkedDistances, evaluate_linked
-from common.analysis.relations import dependence
+from common.analysis.diagnostics import dependence
+from common.analysis.distances import Distances, LinkedDistances, distances_of, evaluate_linked
 from common.errors import InputError
 from common.fitted.single_owner import AnySchema, AnyTable, as_arrow, as_schema, encode
 from common.marginals import count
@@ -91,7 +90,6 @@ class NumberComparison:
 
     @property
     def shift(self) -> float:
-        """The distance of the means, in that unit."""
         return self._apart(self.synthetic.mean)
 
     def _apart(self, mean: float) -> float:
@@ -234,7 +232,6 @@ def evaluate(
 
 
 def _two_tables(tables: Codes | AnyTable | TwoTables, *, where: str) -> TwoTables:
-    """Return people and events, as two tables."""
     if not isinstance(tables, tuple) or len(tables) != 2:
         raise InputError(f"{where}: the schema has [events]. Hand over (people, events)")
     return tables

@@ -13,21 +13,14 @@ allow (`FirstEvents`), and is flagged.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
-from common.analysis.answers import (
-    ENOUGH_ROWS,
-    Answer,
-    answered,
-    answers,
-    drawn_again,
-    statistics_of,
-)
+from common.analysis.answers import Answer, Answers
 from common.analysis.combining import misfit_of, quantile
 from common.analysis.diagnostics import Diagnostics
 from common.analysis.direct import HIDDEN, DirectIntervals
@@ -43,11 +36,10 @@ from common.analysis.views import (
     people_view,
 )
 from common.errors import LocalError
+from common.fitted.compared import among_events
 from common.fitted.linked import LinkedFit
-from common.fitted.linked_sums import among_events
 from common.fitted.model import FittedModel
-from common.privacy.randomness import SeededRandomSource
-from common.release.measured import MeasuredTable, expected_errors
+from common.release.measured import ExpectedError, MeasuredTable, expected_errors
 from common.schema import Codes, Schema
 from common.schema.attribute import spans_of
 from common.schema.linked import LinkedCodes
@@ -62,18 +54,17 @@ def every_answer(
 ) -> tuple[Answer, ...]:
     """Answer every analysis that the study of a release declared, of one table or of two."""
     if not isinstance(fitted, LinkedFit):
-        return answers(fitted, diagnostics, released=released)
+        return Answers(fitted, diagnostics, released).every()
     if not isinstance(released, LinkedCodes):
         raise LocalError("these are people without their events")
-    return LinkedAnswers(fitted, diagnostics, released).answers()
+    return LinkedAnswers(fitted, diagnostics, released).every()
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedAnswers:
+class LinkedAnswers(Answers):
     """Answers by the published sums of a linked release."""
 
     fitted: LinkedFit
-    people: Diagnostics  # what was measured of people's columns
     released: LinkedCodes  # the synthetic people with their events
 
     @property
@@ -83,11 +74,11 @@ class LinkedAnswers:
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """What was measured of all columns: people's, the number of events, and events'."""
-        tables = (*self.people.measured, *self.fitted.compared_linked(self.released))
-        return Diagnostics(self.schema.joined.names, tables, self.people.related)
+        tables = (*self.of_rows.measured, *self.fitted.compared_linked(self.released))
+        return Diagnostics(self.schema.joined.names, tables, self.of_rows.related)
 
     @cached_property
-    def _of_people(self) -> Diagnostics:
+    def measured(self) -> Diagnostics:
         """What was measured of all people: a table of events leaves some of them out."""
         number = len(self.schema.names)
         measured = (t for t in self.diagnostics.measured if max(t.attributes) <= number)
@@ -110,7 +101,7 @@ class LinkedAnswers:
             return [UNTOLD]
         if not view.of_people and not statistic.attributes:
             return [NAMELESS]
-        diagnostics = self._of_people if view.of_people else self.diagnostics
+        diagnostics = self.measured if view.of_people else self.diagnostics
         concerns = diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
         if view.of_people:
             return concerns
@@ -118,18 +109,9 @@ class LinkedAnswers:
         of_pairs = diagnostics.concerns(columns, pairwise=True)
         return [*of_pairs, *(words for words in concerns if words not in of_pairs)]
 
-    def answers(self, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
-        """Answer every analysis that the study declared, by the release and its sums."""
-        return tuple(self._answer(analysis, confidence) for analysis in self.fitted.analyses)
-
-    def _answer(self, analysis: Analysis, confidence: float) -> Answer:
-        view = (events_view if analysis.of_events(self.schema) else people_view)(self.schema)
-        estimates = (
-            estimate
-            for statistic in statistics_of(analysis, view.schema)
-            for estimate in self._declared(statistic, view, TABLES, confidence)
-        )
-        return Answer(analysis, tuple(estimates))
+    def view_of(self, analysis: Analysis) -> TableView:
+        """Return people, or events."""
+        return (events_view if analysis.of_events(self.schema) else people_view)(self.schema)
 
     def of(
         self,
@@ -141,12 +123,10 @@ class LinkedAnswers:
         confidence: float = CONFIDENCE,
     ) -> list[Estimate]:
         """Estimate a statistic of a view of both tables; replicates are made if need be."""
-        if view.first is None and self._is_declared(statistic, view):
-            return self._declared(statistic, view, tables, confidence)
+        if view.first is None and (view.of_people or self.is_declared(statistic, view)):
+            return super().of(statistic, view, replicate, tables=tables, confidence=confidence)
         replicates = replicate()
         viewed = view.of(replicates)
-        if view.of_people and view.first is None:
-            return answered(self.fitted, statistic, viewed, self._of_people, confidence)
         flagged = bool(self.concerns(statistic, view))
         rows = averages_view(self.schema).of(replicates)
         intervals = DirectIntervals(self._of_events, rows)
@@ -189,7 +169,8 @@ class LinkedAnswers:
 
         return list(map(widened, estimates))
 
-    def _is_declared(self, statistic: Statistic, view: TableView) -> bool:
+    def is_declared(self, statistic: Statistic, view: TableView) -> bool:
+        """Return whether an analysis of this view names all columns of a statistic."""
         columns = {view.schema.position(name) for name in statistic.attributes}
         return bool(columns) and any(
             columns <= set(together)
@@ -198,48 +179,25 @@ class LinkedAnswers:
             for together in analysis.sets(self.schema)
         )
 
-    def _declared(
+    def declared(
         self, statistic: Statistic, view: TableView, tables: int, confidence: float
     ) -> list[Estimate]:
         """Estimate what was declared: by rows of the release, and by what was measured first."""
         if view.of_people:
-            rows = self._redrawn(view, self.fitted.rows, tables)
-            return answered(self.fitted, statistic, rows, self._of_people, confidence)
+            return super().declared(statistic, view, tables, confidence)
         people = max(round(self.fitted.rows * self._share), 1)
         estimates = estimate(
             by_events(statistic, self.schema),
-            self._redrawn(averages_view(self.schema), people, tables),
+            self.redrawn(averages_view(self.schema), people, tables),
             measured=self._of_events,
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,
         )
         return self._with_places(statistic, estimates, confidence)
 
-    def _redrawn(self, view: TableView, rows: int, tables: int) -> Replicates:
-        """Return rows of a view with sampling and noise of single columns drawn once more."""
-        key = view.of_people, tables
-        if key not in self._rows:
-            reference = self.released
-            if reference.rows < min(self.fitted.rows, ENOUGH_ROWS):
-                more = SeededRandomSource("answers")
-                reference = self.fitted.draw(min(self.fitted.rows, ENOUGH_ROWS), more)
-            once = Replicates(view.schema, self.released, reference, (), self.fitted.inside)
-            noise = self._noise(view)
-            self._rows[key] = drawn_again(view.of(once), noise, rows=rows, tables=tables)
-        return self._rows[key]
-
-    def _noise(self, view: TableView) -> dict[int, float]:
-        """Return the deviation of the noise in a count, of every column that is declared."""
-        analyses = self.fitted.analyses
-        sets = (columns for analysis in analyses for columns in analysis.sets(self.schema))
-        columns = {column for together in sets for column in together}
-        tables = self._of_people.measured if view.of_people else self._of_events
-        errors = ((error.attributes[0], error.deviation) for error in expected_errors(tables, 1))
-        return {column: deviation for column, deviation in errors if column in columns}
-
-    @cached_property
-    def _rows(self) -> dict[tuple[bool, int], Replicates]:
-        return {}
+    def column_errors(self, view: TableView) -> Sequence[ExpectedError]:
+        """Return what noise does to each column of a view."""
+        return expected_errors(self.measured.measured if view.of_people else self._of_events, 1)
 
     def _with_places(
         self, statistic: Statistic, estimates: list[Estimate], confidence: float

@@ -26,7 +26,7 @@ from common.schema import Attribute, Codes, Schema
 from common.schema.attribute import Listed
 from common.schema.conditions import Condition, parse
 from common.schema.decoder import Insides, decode_column
-from common.schema.formula import bare_name, parse_formula
+from common.schema.query import bare_name, parse_formula
 
 Numbers = NDArray[np.float64]
 Group: TypeAlias = str | None
@@ -229,7 +229,6 @@ def correlation(
 
 
 def _pearson(one: Numbers, other: Numbers) -> float:
-    """Return the correlation; NaN where a column does not vary."""
     if not one.size or one.std() == 0 or other.std() == 0:
         return math.nan
     product = np.mean((one - one.mean()) * (other - other.mean()))

@@ -131,7 +131,6 @@ class TableView:
 
 
 def rows_view(schema: Schema) -> TableView:
-    """Return the rows as they are."""
     return TableView(schema, lambda codes: codes)
 
 

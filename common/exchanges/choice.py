@@ -129,11 +129,7 @@ class Publisher(CuratorSide):
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        return self._parties
-
-    @property
-    def done(self) -> bool:
-        return self._chosen is not None
+        return self._parties if self._chosen is None else ()
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         if sender != self._exchange.chooser:

@@ -7,8 +7,10 @@ every other is signed by the identity that the study pins.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection
 
+from common.crypto.sums.missing_lists import check_missing
 from common.errors import RemoteProtocolError
 from common.exchanges.choice import CHOICE
 from common.exchanges.masked import MASKED_INPUT
@@ -22,7 +24,6 @@ from common.study.commitments import (
     require_tables,
 )
 from common.study.document import Study
-from common.study.members import check_missing
 from common.study.messages import StepMessage
 from common.study.sides import CuratorSide, Memory, Move, PartySide, Post
 
@@ -56,10 +57,6 @@ class CommittingParty(PartySide):
     @property
     def awaits(self) -> Collection[str]:
         return (*self._rest.awaits, *(() if self.published else (COMMITMENTS,)))
-
-    @property
-    def done(self) -> bool:
-        return bool(self.published) and self._rest.done
 
     @property
     def absent(self) -> Collection[str]:
@@ -97,14 +94,52 @@ class CommittingParty(PartySide):
         )
 
 
-class CommittingCurator(CuratorSide):
-    """Collects the commitments, and publishes them when the last are in."""
+class Collecting(CuratorSide):
+    """Takes one message of every party, and tells all when the last is in; that it does once."""
 
     collects = False
 
-    def __init__(self, study: Study, rest: CuratorSide) -> None:
-        self._study, self._rest = study, rest
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._left = list(study.parties)
         self._pending = set(study.parties)
+
+    @property
+    def waiting_for(self) -> tuple[str, ...]:
+        return tuple(sorted(self._pending))
+
+    def receive(self, sender: str, message: StepMessage) -> list[Move]:
+        if sender not in self._pending:
+            raise RemoteProtocolError(f"{sender!r} sent its {message.round} before")
+        self._take(sender, message)
+        return self._off(sender)
+
+    def without(self, party: str) -> list[Move]:
+        self._left.remove(party)
+        return self._off(party)
+
+    def _off(self, party: str) -> list[Move]:
+        """Take a party off the list of those that are waited for."""
+        if not self._pending:  # all were told: the party is missing in the first step
+            return []
+        self._pending.discard(party)
+        return [] if self._pending else self._tell()
+
+    @abstractmethod
+    def _take(self, sender: str, message: StepMessage) -> None:
+        """Keep what a party sent, or raise and change nothing."""
+
+    @abstractmethod
+    def _tell(self) -> list[Move]:
+        """Return what the parties that are left are told."""
+
+
+class CommittingCurator(Collecting):
+    """Collects the commitments, and publishes them when the last are in."""
+
+    def __init__(self, study: Study, rest: CuratorSide) -> None:
+        super().__init__(study)
+        self._rest = rest
         self._salts: dict[str, bytes] = {}
         self._tables: dict[str, TableCommitment] = {}
         self.published = b""
@@ -115,38 +150,26 @@ class CommittingCurator(CuratorSide):
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        return tuple(sorted(self._pending.union(() if self._rest.done else self._rest.waiting_for)))
-
-    @property
-    def done(self) -> bool:
-        return not self._pending and self._rest.done
+        return tuple(sorted({*super().waiting_for, *self._rest.waiting_for}))
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         if message.round != COMMITMENTS:
             return self._rest.receive(sender, message)
-        if sender not in self._pending:
-            raise RemoteProtocolError(f"{sender!r} committed to its table before")
+        return super().receive(sender, message)
+
+    def without(self, party: str) -> list[Move]:
+        return [*self._rest.without(party), *super().without(party)]
+
+    def _take(self, sender: str, message: StepMessage) -> None:
         value, signature, salt = message.parts(bytes, bytes, bytes)
         commitment = TableCommitment(value, signature)
         commitment.require(self._study, sender)
         if len(salt) != SALT_BYTES:
             raise RemoteProtocolError(f"a salt has {SALT_BYTES} bytes")
         self._tables[sender], self._salts[sender] = commitment, salt
-        self._pending.discard(sender)
-        return self._publish()
 
-    def without(self, party: str) -> list[Move]:
-        moves = self._rest.without(party)
-        if self.published:
-            return moves
-        self._pending.discard(party)
-        self._tables.pop(party, None)
-        return [*moves, *self._publish()]
-
-    def _publish(self) -> list[Move]:
-        if self._pending:
-            return []
-        tables = {name: self._tables[name] for name in self._study.parties if name in self._tables}
+    def _tell(self) -> list[Move]:
+        tables = {name: self._tables[name] for name in self._left}
         self.published = framed_tables(tables)
         return [Post(round=COMMITMENTS, payload=(self.published,), to=name) for name in tables]
 

@@ -49,10 +49,6 @@ class MaskedCurator(CuratorSide):
     def waiting_for(self) -> tuple[str, ...]:
         return tuple(sorted({name for name, _ in self._awaited}))
 
-    @property
-    def done(self) -> bool:
-        return not self._awaited
-
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         chunk, payload = awaited_chunk(self._awaited, sender, message)
         self._take(sender, chunk, payload)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +93,6 @@ class RecoveringParty(PartySide):
         return self._at.party
 
     @property
-    def done(self) -> bool:
-        return self._at is At.UNMASKING
-
-    @property
     def may_begin_again(self) -> bool:
         return self._at in (At.INPUT, At.BLAME)
 
@@ -129,12 +125,12 @@ class RecoveringParty(PartySide):
                 return [Post(round=Round.UNMASK, payload=(shares,))]
 
     def _contribute(self, missing: tuple[str, ...], relayed: bytes) -> list[Post]:
-        accusation = self._sum.accusation(relayed, missing)
+        accusation = self._sum.take_boxes(relayed, missing)
         if accusation is not None:
             self._at = At.BLAME
             return [Post(round=Round.ACCUSE, payload=accusation, of_rows=False)]
         counts, source = self._count(self._context), self._context.source
-        chunks = self._sum.contribute(counts, relayed, missing, source=source)
+        chunks = self._sum.contribute(counts, source=source)
         self._at = At.INPUT
         return chunk_posts(chunks)
 
@@ -166,7 +162,7 @@ class RecoveringCurator(CuratorSide):
     def __init__(self, plan: SumPlan, context: StepAtCurator) -> None:
         self._plan, self._context, self._number = plan, context, context.number
         self._sum = RecoverableCurator(plan, context.study.roster)
-        self._disputes = Disputes()
+        self._disputes: dict[tuple[str, str], Dispute] = {}  # by dealer and receiver
         self._left = list(plan.parties)
         self._awaited_chunks: set[tuple[str, int]] = set()
         self._missing: tuple[str, ...] = ()
@@ -233,8 +229,8 @@ class RecoveringCurator(CuratorSide):
         chunks = {chunk for chunk in self._awaited_chunks if chunk[0] == receiver}
         if len(chunks) < self._plan.chunks:
             raise RemoteProtocolError(f"an accusation of {receiver!r} is not expected here")
-        self._sum.require_accused(dealer=dealer, receiver=receiver, signature=signature)
-        self._disputes.accusations[dealer, receiver] = signature
+        dispute = self._sum.dispute(dealer=dealer, receiver=receiver, signature=signature)
+        self._disputes[dealer, receiver] = dispute
         self._awaited_chunks -= chunks
         words = (
             f"{receiver} cannot open the key shares of {dealer} in step {self._number + 1}; "
@@ -243,8 +239,11 @@ class RecoveringCurator(CuratorSide):
         return [Notice(words), *self._next()]
 
     def _answer(self, dealer: str, receiver: str, secret: bytes) -> list[Move]:
-        self._disputes.answer(dealer=dealer, receiver=receiver, secret=secret)
-        if any(other == dealer for other, _ in self._disputes.unanswered(self._left)):
+        dispute = self._disputes.get((dealer, receiver))
+        if dispute is None or dispute.secret is not None:
+            raise RemoteProtocolError(f"{dealer!r} is not asked for its box for {receiver!r}")
+        self._disputes[dealer, receiver] = replace(dispute, secret=secret)
+        if any(other.dealer == dealer for other in self._unanswered()):
             return []
         self._pending.discard(dealer)
         return self._next()
@@ -282,28 +281,38 @@ class RecoveringCurator(CuratorSide):
             for name, boxes in keys.items()
         ]
 
+    def _unanswered(self) -> list[Dispute]:
+        """List the disputes whose two parties are there, and whose dealer has not answered."""
+        return [
+            dispute
+            for pair, dispute in self._disputes.items()
+            if dispute.secret is None and set(pair) <= set(self._left)
+        ]
+
     def _dispute(self) -> list[Move]:
         """Ask the dealers of boxes that do not open; go on if there is none."""
-        unanswered = self._disputes.unanswered(self._left)
+        unanswered = self._unanswered()
         if not unanswered:
             return self._judge()
-        self._at, self._pending = At.BLAME, {dealer for dealer, _ in unanswered}
-        accusations = self._disputes.accusations
+        self._at, self._pending = At.BLAME, {dispute.dealer for dispute in unanswered}
         return [
-            Post(round=Round.OPEN_BOX, payload=(receiver, accusations[dealer, receiver]), to=dealer)
-            for dealer, receiver in unanswered
+            Post(round=Round.OPEN_BOX, payload=(one.receiver, one.signature), to=one.dealer)
+            for one in unanswered
         ]
 
     def _judge(self) -> list[Move]:
         """Expel who is at fault; then publish the list, or begin the sum again."""
         moves: list[Move] = []
-        for dispute in self._disputes.answered(self._sum):
+        for dispute in self._disputes.values():
+            if dispute.secret is None:
+                continue
             party = dispute.at_fault(self._plan, self._context.study.roster)
             if party in self._left:
                 moves.append(_expulsion(dispute, party, step=self._number))
                 self._leave(party)
-        if self._disputes.left_a_gap(self._left):
-            return [*moves, BeginAgain()]
+        left = self._left
+        if any(receiver in left and dealer not in left for dealer, receiver in self._disputes):
+            return [*moves, BeginAgain()]  # a party that is there has no share of one that left
         self._missing = self._sum.close()
         self._await(At.CHECKING)
         listed = [
@@ -311,42 +320,6 @@ class RecoveringCurator(CuratorSide):
             for name in self._left
         ]
         return [*moves, *listed]
-
-
-@dataclass(slots=True)
-class Disputes:
-    """Who could not open whose box in one sum, and what the dealers answered."""
-
-    accusations: dict[tuple[str, str], bytes] = field(default_factory=dict)  # dealer, receiver
-    answers: dict[tuple[str, str], bytes] = field(default_factory=dict)
-
-    def answer(self, *, dealer: str, receiver: str, secret: bytes) -> None:
-        """Take a dealer's answer in, or raise and change nothing."""
-        if (dealer, receiver) not in self.accusations or (dealer, receiver) in self.answers:
-            raise RemoteProtocolError(f"{dealer!r} is not asked for its box for {receiver!r}")
-        self.answers[dealer, receiver] = secret
-
-    def unanswered(self, left: Collection[str]) -> list[tuple[str, str]]:
-        """List the disputes, as dealer and receiver, whose dealer is there and has not answered."""
-        return [
-            pair for pair in self.accusations if pair not in self.answers and set(pair) <= set(left)
-        ]
-
-    def answered(self, recoverable: RecoverableCurator) -> list[Dispute]:
-        return [
-            Dispute(
-                dealer=dealer,
-                receiver=receiver,
-                evidence=recoverable.evidence(dealer=dealer, receiver=receiver),
-                signature=self.accusations[dealer, receiver],
-                secret=secret,
-            )
-            for (dealer, receiver), secret in self.answers.items()
-        ]
-
-    def left_a_gap(self, left: Collection[str]) -> bool:
-        """Return whether a party that is there has no share of one that left: begin again then."""
-        return any(receiver in left and dealer not in left for dealer, receiver in self.accusations)
 
 
 def _expulsion(dispute: Dispute, party: str, *, step: int) -> Expel:
@@ -366,6 +339,6 @@ def _expulsion(dispute: Dispute, party: str, *, step: int) -> Expel:
         party=party,
         reason=reason,
         round=Round.JUDGE,
-        payload=(dealer, receiver, dispute.evidence, dispute.signature, dispute.secret),
+        payload=(dealer, receiver, dispute.evidence, dispute.signature, dispute.secret or b""),
         facts={"dealer": dealer, "receiver": receiver},
     )

@@ -67,11 +67,7 @@ class RingParty(PartySide):
 
     @property
     def awaits(self) -> tuple[str, ...]:
-        return () if self.done else (ENVELOPE,)
-
-    @property
-    def done(self) -> bool:
-        return self._ring.finished
+        return () if self._ring.finished else (ENVELOPE,)
 
     def begin(self) -> list[Post]:
         if self._before is not None:
@@ -123,6 +119,10 @@ class RingCurator(MaskedCurator):
             if awaited:
                 return (name,)  # nothing reaches the parties after it in the ring
         return super().waiting_for
+
+    @property
+    def done(self) -> bool:
+        return not self._awaited
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         if message.round != ENVELOPE:

@@ -18,15 +18,15 @@ from common.crypto.paillier.blinding import FixedBaseBlinder
 from common.crypto.paillier.keys import Blinder, PrivateKey, PublicKey
 from common.crypto.sums.agreement import SeedExchange, envelopes_in
 from common.crypto.sums.masks import partners
+from common.crypto.sums.missing_lists import check_missing
 from common.crypto.sums.one_share import propose_seed, receive_seed
 from common.crypto.sums.plan import Aggregation, Noise
 from common.errors import LocalError, RemoteProtocolError
-from common.exchanges.commitments import CommittingCurator, CommittingParty
+from common.exchanges.commitments import Collecting, CommittingCurator, CommittingParty
 from common.exchanges.recoverable import Round
 from common.exchanges.ring import ENVELOPE, PermutationSeed, RingKey
 from common.privacy.randomness import RandomSource, SourceOfStep
 from common.study.document import Study
-from common.study.members import check_missing
 from common.study.messages import StepMessage
 from common.study.requests import OwnersRows
 from common.study.sides import CuratorSide, Memory, Move, PartySide, Post, relayed
@@ -119,10 +119,6 @@ class _SeedParty(PartySide):
         return () if self._seeds is None else (Round.SHARE_KEYS,)
 
     @property
-    def done(self) -> bool:
-        return self._seeds is None
-
-    @property
     def absent(self) -> Collection[str]:
         return self._absent
 
@@ -142,49 +138,24 @@ class _SeedParty(PartySide):
         return []
 
 
-class _SeedCurator(CuratorSide):
+class _SeedCurator(Collecting):
     """Collects the parties' sealed seeds, and hands them on when the last are in."""
 
-    collects = False
+    awaits = (Round.SHARE_KEYS,)
 
     def __init__(self, study: Study) -> None:
-        self._study = study
-        self._left = list(study.parties)
-        self._pending = set(study.parties)
+        super().__init__(study)
         self._sealed: dict[tuple[str, str], bytes] = {}  # by sender and recipient
 
-    @property
-    def awaits(self) -> Collection[str]:
-        return (Round.SHARE_KEYS,)
-
-    @property
-    def waiting_for(self) -> tuple[str, ...]:
-        return tuple(sorted(self._pending))
-
-    @property
-    def done(self) -> bool:
-        return not self._pending
-
-    def receive(self, sender: str, message: StepMessage) -> list[Move]:
-        if sender not in self._pending:
-            raise RemoteProtocolError(f"{sender!r} dealt the seeds of this study before")
+    def _take(self, sender: str, message: StepMessage) -> None:
         (payload,) = message.parts(bytes)
         _, recipients = seed_partners(self._study, sender)
         envelopes = envelopes_in(payload, count=len(recipients), what=repr(sender))
         for name, envelope in zip(recipients, envelopes, strict=True):
             self._sealed[sender, name] = envelope
-        self._pending.discard(sender)
-        return self._relay()
 
-    def without(self, party: str) -> list[Move]:
-        self._left.remove(party)
-        self._pending.discard(party)
-        return self._relay()
-
-    def _relay(self) -> list[Move]:
-        """Hand the seeds of the parties that are there on to each other, when all are in."""
-        if self._pending:
-            return []
+    def _tell(self) -> list[Move]:
+        """Hand the seeds of the parties that are there on to each other."""
         absent = tuple(name for name in self._study.parties if name not in self._left)
         sealed, self._sealed = self._sealed, {}
         return [
@@ -213,11 +184,7 @@ class _PermutationParty(PartySide):
 
     @property
     def awaits(self) -> Collection[str]:
-        return () if self.done else (ENVELOPE,)
-
-    @property
-    def done(self) -> bool:
-        return self._memory.state.get(PermutationSeed) is not None
+        return () if self._memory.state.get(PermutationSeed) else (ENVELOPE,)
 
     def begin(self) -> list[Post]:
         member = self._memory.member
@@ -261,11 +228,7 @@ class _PermutationCurator(CuratorSide):
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
-        return (self._first,)
-
-    @property
-    def done(self) -> bool:
-        return not self._awaited
+        return (self._first,) if self._awaited else ()
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         message.parts(bytes)

@@ -108,10 +108,6 @@ class JointParty(PartySide):
     def awaits(self) -> tuple[str, ...]:
         return () if self._computation.finished else (ENVELOPE,)
 
-    @property
-    def done(self) -> bool:
-        return self._computation.finished
-
     def begin(self) -> list[Post]:
         return [self._post(envelope) for envelope in self._computation.begin()]
 

@@ -58,9 +58,7 @@ def write_stream(
     """Draw rows into a file, in memory that does not depend on their number.
 
     An open file gets CSV. `draw` draws rows that satisfy a condition (`FittedModel.draw_where`).
-
-    Returns:
-        The first of the rows: whole blocks, until there are `KEPT_ROWS`.
+    What is returned are the first rows: whole blocks, until there are `KEPT_ROWS`.
     """
     fitted.schema.require_one_table()
     blocks = ReleaseBlocks(fitted, rows, draw)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from common.bayes.form import Model
 from common.errors import InputError, LocalError
-from common.fitted.linked_sums import linked_sums
+from common.fitted.compared import linked_sums
 from common.fitted.study import StudyFit
 from common.methods.conditional import Draw
 from common.methods.subn_plus.declared import DECLARED
@@ -65,7 +65,6 @@ class EventsTold:
     declared: int = 0  # tables that were counted for the analyses of the study
 
     def lines(self) -> Iterator[str]:
-        """Say it in words."""
         yield (
             f"{self.name}: {self.events:,} synthetic ones of {self.people:,} people; of a person, "
             f"at most {self.most} count"
@@ -119,11 +118,9 @@ class LinkedFit(StudyFit):
         return self._possible.sample(_TYPICAL, SeededRandomSource("typical people"))
 
     def draw(self, rows: int, source: RandomSource) -> LinkedCodes:
-        """Draw people with their events."""
         return self._with_events(self._possible.sample(rows, source), source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """Return what draws people who satisfy a condition, with their events."""
         people = self._possible.given(condition)
         return lambda rows, source: self._with_events(people(rows, source), source)
 
@@ -144,15 +141,7 @@ class LinkedFit(StudyFit):
     def sample_linked(
         self, people: int | None = None, *, where: str = ""
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Draw any number of people with their events; they cost nothing.
-
-        Args:
-            people: how many.
-            where: a condition that every person satisfies, like "age >= 65"; see `draw_where`.
-
-        Raises:
-            InputError: the condition is not understood, or no one satisfies it.
-        """
+        """Draw people with their events, as `sample` draws rows; `draw_where` has conditions."""
         first, second = self.frames(self.sample_codes(people, where=where)).values()
         return first, second
 
@@ -185,7 +174,6 @@ class LinkedFit(StudyFit):
 
     @property
     def released_linked(self) -> LinkedCodes:
-        """The synthetic people with their events."""
         released = self.released
         if not isinstance(released, LinkedCodes):
             raise LocalError("these are people without their events")
@@ -197,7 +185,6 @@ class LinkedFit(StudyFit):
 
     @property
     def events_told(self) -> EventsTold:
-        """What the release has of events, and which pairs the study asked for."""
         kinds_counted = {PEOPLE if step.name == NUMBERS else step.name for step in self.steps}
         facts = LinkedFacts.of(self.study)
         kinds, declared, released = kinds_of(facts), self.schema.events, self.released_linked
@@ -232,7 +219,6 @@ class LinkedFit(StudyFit):
 
     @property
     def how_made(self) -> list[tuple[str, object]]:
-        """What the study agreed on, and what became of it and of its rules."""
         return [*super().how_made, *_rules_told(self._broken)]
 
 

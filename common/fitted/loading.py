@@ -42,13 +42,7 @@ _MOST = 1 << 30
 
 
 def load(path: Path | str) -> Loaded:
-    """Load the model in a file that `save` wrote, or the release in a folder or a .zip.
-
-    The model of a study of several owners is derived when something asks for it.
-
-    Raises:
-        InputError: there is none, or it is damaged.
-    """
+    """Load what `parley.load` does, without what can be asked of it."""
     target = Path(path)
     if target.is_dir() or is_release_zip(target):
         with open_release(target) as contents:

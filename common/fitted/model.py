@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from common.bayes.form import Model
 from common.errors import InputError
-from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences
 from common.methods.conditional import ConditionalModel, Draw
+from common.privacy.laws.discrete_laplace import KURTOSIS
 from common.privacy.randomness import RandomSource, SeededRandomSource, source_of
 from common.release.folder import TABLE
 from common.release.manifest import MethodVersion
@@ -24,10 +26,11 @@ from common.release.model_file import model_document
 from common.release.synthetic_table import TableColumns
 from common.release.totals import BinTotal
 from common.schema import Codes, Schema
-from common.schema.conditions import CellWeights, parse, weights_of
+from common.schema.conditions import CellWeights, Condition, cells_of, parse, weights_of
 from common.schema.decoder import Insides
 from common.study.analyses import Analysis
 from common.study.transcript import Phases
+from common.wavelet.noisy_matrix import half_widths
 from common.wording import many
 
 SUFFIX = ".replicates"
@@ -38,6 +41,9 @@ NO_ROWS = (
 _KEY_DIGITS = 16
 _SHOWN = 8  # names of columns
 _BLOCK_ROWS, _BLOCKS = 1 << 16, 16  # about a million rows for an answer
+_HARDLY_ANY = 1e-6  # a variance to divide by where there is none
+
+Noise = Mapping[str, float]  # by attribute: the deviation of the count of one value, in rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,6 @@ class FittedModel(ABC):
 
     @property
     def has_rows(self) -> bool:
-        """Whether a release of it has synthetic rows."""
         return True
 
     @property
@@ -211,7 +216,6 @@ class FittedModel(ABC):
 
     @property
     def output_rows(self) -> int:
-        """The number of synthetic rows that are made by default."""
         return self.rows
 
     def sample_codes(self, rows: int | None = None, *, where: str = "") -> Codes:
@@ -277,19 +281,90 @@ class DrawnModel(FittedModel):
         return ConditionalModel(self._drawn_from, self.schema.possible)
 
     def draw(self, rows: int, source: RandomSource) -> Codes:
-        """Draw synthetic rows from a source of the caller's."""
         return self._possible.sample(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """Return what draws the rows that satisfy a condition."""
         return self._possible.given(condition)
 
     def count(self, query: str) -> ModelCount:
         """Count the rows that satisfy a query, by about a million rows drawn from the model.
 
-        Args:
-            query: like "age in 20..39 and sex = Female"; see `common.schema.query`.
+        A query is like "age in 20..39 and sex = Female"; see `common.schema.query`.
         """
         source = source_of(self.seed, "count")
         blocks = (self._possible.sample(_BLOCK_ROWS, source) for _ in range(_BLOCKS))
         return model_count(query, self.schema, blocks, rows=self.rows, noise=self.noise)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCount:
+    """How many rows a model expects to satisfy a query."""
+
+    value: float  # of as many rows as the model was fitted to
+    share: float  # that number as a share of the rows
+    attributes: tuple[str, ...]  # those that the query is about
+    rows: int  # as many as the model was fitted to
+    sampling_deviation: float  # from answering with a sample of the model
+    # From the noise in the released tables, about; None if it is not known, and for conditions on
+    # several attributes.
+    noise_deviation: float | None
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Of noise and drawing together; None if the noise is not known."""
+        if self.noise_deviation is None:
+            return None
+        return math.hypot(self.sampling_deviation, self.noise_deviation)
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return an interval for the true count; None without a standard deviation."""
+        deviation = self.standard_deviation
+        if deviation is None:
+            return None
+        variance = np.array([max(deviation**2, _HARDLY_ANY)])
+        # The tails of a single draw of Laplace noise: longer than those of any sum of draws.
+        half = float(half_widths(variance, KURTOSIS * variance**2, confidence)[0])
+        return max(0.0, self.value - half), min(float(self.rows), self.value + half)
+
+
+def model_count(
+    query: str, schema: Schema, sample: Iterable[Codes], *, rows: int, noise: Noise
+) -> ModelCount:
+    """Answer a query with rows of a model.
+
+    Two errors are known. The rows are a sample of the model: the share that satisfies the condition
+    has the deviation of a sample. And the model was made of noisy counts: for each attribute, the
+    released table that tells most about it says how noisy the count of one of its values is. For
+    conditions on several attributes neither error says how well the model holds them together:
+    those take the intervals of `estimate`.
+    """
+    condition = parse(query, schema)
+    drawn, matches = 0, 0
+    for block in sample:
+        drawn += block.rows
+        matches += condition.matching(block)
+    share = matches / max(1, drawn)
+    return ModelCount(
+        value=share * rows,
+        share=share,
+        attributes=condition.attributes,
+        rows=rows,
+        sampling_deviation=math.sqrt(share * (1 - share) / max(1, drawn)) * rows,
+        noise_deviation=_noise(condition, schema, noise),
+    )
+
+
+def _noise(condition: Condition, schema: Schema, noise: Noise) -> float | None:
+    """Return the noise in the count of a set of values of one attribute; of all rows, 0.
+
+    The counts of an attribute are made to add up to the public number of rows, so a set of m of its
+    s values has the noise of m (s - m) / s of them.
+    """
+    if not condition.attributes:
+        return 0.0
+    per_value = noise.get(condition.attributes[0])
+    if len(condition.attributes) > 1 or per_value is None:
+        return None
+    _, values = cells_of(condition.root, schema.sizes)
+    inside, size = int(values.sum()), len(values)
+    return per_value * math.sqrt(inside * (size - inside) / size)

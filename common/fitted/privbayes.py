@@ -28,7 +28,7 @@ from common.release import folder as release
 from common.release.manifest import MethodVersion
 from common.release.measured import MeasuredTable, Shares, attributes_of_bits, noise_by_name
 from common.release.model_file import PRIVBAYES, privbayes_content, read_privbayes
-from common.schema import Codes, Schema
+from common.schema import Codes
 from common.schema.codes import binarise, bit_positions
 from common.study.requests import RowsInMemory
 
@@ -41,7 +41,6 @@ class PrivBayesFit(DrawnModel):
 
     @property
     def rows(self) -> int:
-        """The public number of rows that the model was fitted to."""
         return self.model.plan.rows
 
     @property
@@ -49,7 +48,6 @@ class PrivBayesFit(DrawnModel):
         return self.model
 
     def refit(self, rows: Codes, source: RandomSource) -> PrivBayesFit:
-        """Learn a network and its tables again, from these rows."""
         model = fit_planned(
             rows,
             self.model.plan,
@@ -61,26 +59,93 @@ class PrivBayesFit(DrawnModel):
 
     @property
     def tables(self) -> list[MeasuredTable]:
-        """The released tables."""
-        return model_tables(self.model)
+        model = self.model
+        plan = model.plan
+        attribute_of = (
+            attributes_of_bits(plan.sizes) if plan.encoding.in_bits else range(len(plan.sizes))
+        )
+        in_bits = plan.encoding.in_bits and max(plan.sizes) > 2
+        return [
+            MeasuredTable(
+                name="tables",
+                attributes=tuple(attribute_of[view.attribute] for view in family),
+                shape=table.shape,
+                deviation=math.sqrt(model.law.variance()),
+                rows=plan.rows,
+                grouped=tuple(in_bits or bool(view.level) for view in family),
+                in_bits=in_bits,
+            )
+            for family, table in model.tables.items()
+        ]
 
     def compared(self, synthetic: Codes) -> list[MeasuredTable]:
-        """Compare every released table with these rows."""
-        return compared_tables(self.model, synthetic)
+        model, tables = self.model, self.tables
+        plan = model.plan
+        if synthetic.rows:
+            in_bits, gray = plan.encoding.in_bits, plan.encoding == "gray"
+            rows = RowsInMemory(
+                plan.domain.expand(binarise(synthetic, gray=gray) if in_bits else synthetic)
+            )
+            for place, (family, counts) in enumerate(model.tables.items()):
+                (expected,) = rows.count([tuple(plan.domain.views.index(view) for view in family)])
+                residuals, deviations = compare_counts(
+                    counts.ravel(),
+                    expected.ravel(),
+                    rows=plan.rows,
+                    drawn=rows.rows,
+                    variance=model.law.variance(),
+                )
+                tables[place] = replace(tables[place], residuals=residuals, deviations=deviations)
+        return tables
 
     @property
     def shares(self) -> list[Shares | None]:
         """The noisy distributions; none where attributes were only coded in bits."""
-        return model_shares(self.model)
+        model = self.model
+        if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
+            return [None] * len(model.plan.sizes)
+        tables = {family: table.astype(np.float64) for family, table in model.tables.items()}
+        return [
+            _table(tables, (View(attribute),), model.plan.domain) / model.plan.rows
+            for attribute in range(model.plan.domain.width)
+        ]
 
     @property
     def noise(self) -> Mapping[str, float]:
         """That of the released tables; none where attributes were only coded in bits."""
-        return noise_by_name(model_tables(self.model), self.schema.names)
+        return noise_by_name(self.tables, self.schema.names)
 
     def dependences(self, synthetic: Codes) -> Dependences:
-        """Return the network."""
-        return network_dependences(self.model, self.schema)
+        """Return the network with the mutual information of each edge, from the noisy tables."""
+        model = self.model
+        names = self.variable_names
+        domain = model.plan.domain
+        tables: Mapping[Family, NDArray[np.float64]] = consistent_tables(
+            model.tables, domain, rows=model.plan.rows
+        )
+        strengths: dict[Edge, float] = {}
+        notes: dict[Edge, str] = {}
+        for pair in model.network.pairs:
+            for view in pair.parents:
+                edge = (names[view.attribute], names[pair.child])
+                joint = _table(tables, (View(pair.child), view), domain)
+                strengths[edge] = mutual_information(joint)
+                groups = domain.size(view)
+                merged = f", {groups} groups of {names[view.attribute]}" if view.level else ""
+                notes[edge] = f"{strengths[edge]:.3f} bits{merged}"
+        order = [names[pair.child] for pair in model.network.pairs]
+        return Dependences(order, strengths, notes)
+
+    @property
+    def variable_names(self) -> list[str]:
+        """The names of the network's variables: the attributes, or their bits."""
+        if not self.model.plan.encoding.in_bits:
+            return list(self.schema.names)
+        names: list[str] = []
+        for name, span in zip(self.schema.names, bit_positions(self.schema.sizes), strict=True):
+            bits = len(span)
+            names += [name] if bits == 1 else [f"{name} bit {bit + 1}" for bit in range(bits)]
+        return names
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -90,7 +155,6 @@ class PrivBayesFit(DrawnModel):
 
     @property
     def how_made(self) -> list[tuple[str, object]]:
-        """The decisions of the plan."""
         plan = self.model.plan
         limit = (
             f"{plan.degree} parents"
@@ -130,80 +194,6 @@ class PrivBayesFit(DrawnModel):
         release.write_file(Path(path), json.dumps(self.to_json(), ensure_ascii=False) + "\n")
 
 
-def model_tables(model: PrivBayesModel) -> list[MeasuredTable]:
-    """Return every released table of PrivBayes, with the noise in its cells."""
-    plan = model.plan
-    attribute_of = (
-        attributes_of_bits(plan.sizes) if plan.encoding.in_bits else range(len(plan.sizes))
-    )
-    in_bits = plan.encoding.in_bits and max(plan.sizes) > 2
-    return [
-        MeasuredTable(
-            name="tables",
-            attributes=tuple(attribute_of[view.attribute] for view in family),
-            shape=table.shape,
-            deviation=math.sqrt(model.law.variance()),
-            rows=plan.rows,
-            grouped=tuple(in_bits or bool(view.level) for view in family),
-            in_bits=in_bits,
-        )
-        for family, table in model.tables.items()
-    ]
-
-
-def compared_tables(model: PrivBayesModel, synthetic: Codes) -> list[MeasuredTable]:
-    """Compare every released table with the synthetic rows."""
-    plan, tables = model.plan, model_tables(model)
-    if synthetic.rows:
-        in_bits, gray = plan.encoding.in_bits, plan.encoding == "gray"
-        rows = RowsInMemory(
-            plan.domain.expand(binarise(synthetic, gray=gray) if in_bits else synthetic)
-        )
-        for place, (family, counts) in enumerate(model.tables.items()):
-            (expected,) = rows.count([tuple(plan.domain.views.index(view) for view in family)])
-            residuals, deviations = compare_counts(
-                counts.ravel(),
-                expected.ravel(),
-                rows=plan.rows,
-                drawn=rows.rows,
-                variance=model.law.variance(),
-            )
-            tables[place] = replace(tables[place], residuals=residuals, deviations=deviations)
-    return tables
-
-
-def variable_names(model: PrivBayesModel, schema: Schema) -> list[str]:
-    """Return the names of the network's variables: the attributes, or their bits."""
-    if not model.plan.encoding.in_bits:
-        return list(schema.names)
-    names: list[str] = []
-    for name, span in zip(schema.names, bit_positions(schema.sizes), strict=True):
-        bits = len(span)
-        names += [name] if bits == 1 else [f"{name} bit {bit + 1}" for bit in range(bits)]
-    return names
-
-
-def network_dependences(model: PrivBayesModel, schema: Schema) -> Dependences:
-    """Return the network with the mutual information of each edge, from the noisy tables."""
-    names = variable_names(model, schema)
-    domain = model.plan.domain
-    tables: Mapping[Family, NDArray[np.float64]] = consistent_tables(
-        model.tables, domain, rows=model.plan.rows
-    )
-    strengths: dict[Edge, float] = {}
-    notes: dict[Edge, str] = {}
-    for pair in model.network.pairs:
-        for view in pair.parents:
-            edge = (names[view.attribute], names[pair.child])
-            joint = _table(tables, (View(pair.child), view), domain)
-            strengths[edge] = mutual_information(joint)
-            groups = domain.size(view)
-            merged = f", {groups} groups of {names[view.attribute]}" if view.level else ""
-            notes[edge] = f"{strengths[edge]:.3f} bits{merged}"
-    order = [names[pair.child] for pair in model.network.pairs]
-    return Dependences(order, strengths, notes)
-
-
 def _table(
     tables: Mapping[Family, NDArray[np.float64]], part: Family, domain: Domain
 ) -> NDArray[np.float64]:
@@ -211,14 +201,3 @@ def _table(
     homes = [family for family in tables if contains(family, part)]
     home = min(homes, key=lambda family: prod(domain.shape(family)))
     return sum_out(tables[home], home, part, domain)
-
-
-def model_shares(model: PrivBayesModel) -> list[Shares | None]:
-    """Return every attribute's noisy distribution; None if it was only coded in bits."""
-    if model.plan.encoding.in_bits and max(model.plan.sizes) > 2:
-        return [None] * len(model.plan.sizes)
-    tables = {family: table.astype(np.float64) for family, table in model.tables.items()}
-    return [
-        _table(tables, (View(attribute),), model.plan.domain) / model.plan.rows
-        for attribute in range(model.plan.domain.width)
-    ]

@@ -39,7 +39,6 @@ class PriveletFit(FittedModel):
 
     @property
     def rows(self) -> int:
-        """The public number of rows that were counted."""
         return self.ranges.rows
 
     def count(self, query: str, *, confidence: float = 0.95) -> RangeCount:
@@ -70,7 +69,6 @@ class PriveletFit(FittedModel):
         return self._draw(rows, source)
 
     def given(self, condition: Sequence[CellWeights]) -> Draw:
-        """Return what draws the rows that satisfy a condition."""
         cells = self._cells.copy()
         for weights in condition:
             shape = [s if a in weights.attributes else 1 for a, s in enumerate(self.schema.sizes)]
@@ -81,7 +79,6 @@ class PriveletFit(FittedModel):
         return _CellDraw(cells)
 
     def refit(self, rows: Codes, source: RandomSource) -> PriveletFit:
-        """Count these rows with noise of this plan."""
         plan = self.ranges.plan
         cells = noisy_cells(rows, plan, discrete_laplace, source)
         return replace(
@@ -90,8 +87,22 @@ class PriveletFit(FittedModel):
 
     @property
     def tables(self) -> list[MeasuredTable]:
-        """One table of all cells."""
-        return [range_table(self.ranges)]
+        """One table of all cells: every cell was counted, so every pair was."""
+        known = self.ranges.cell_deviation()  # else that of noise on every cell
+        if known is None:
+            on_cells = DiscreteLaplace.costing(self.ranges.plan.epsilon, sensitivity=histograms(1))
+            known = math.sqrt(on_cells.nominal_variance)
+        sizes = self.schema.sizes
+        return [
+            MeasuredTable(
+                name="range counts",
+                attributes=tuple(range(len(sizes))),
+                shape=sizes,
+                deviation=known,
+                rows=self.rows,
+                grouped=(False,) * len(sizes),
+            )
+        ]
 
     def compared(self, synthetic: Codes) -> list[MeasuredTable]:
         """Return the noise in every cell, which is known by itself."""
@@ -99,18 +110,31 @@ class PriveletFit(FittedModel):
 
     @property
     def every_cell(self) -> bool:
-        """Every cell was counted."""
         return True
 
     @property
     def shares(self) -> list[Shares | None]:
-        """The sums of the noisy cells."""
-        return range_shares(self.ranges)
+        matrix = self.ranges.matrix()
+        axes = range(matrix.ndim)
+        return [matrix.sum(axis=tuple(a for a in axes if a != axis)) / self.rows for axis in axes]
 
     @property
     def column_errors(self) -> list[ExpectedError]:
         """The exact noise in every column; unknown for Privelet*."""
-        return range_errors(self.ranges)
+        sizes = self.schema.sizes
+        full = np.array([[0, size] for size in sizes], dtype=np.intp)
+        errors = []
+        for position, size in enumerate(sizes):
+            boxes = np.repeat(full[None], size, axis=0)
+            boxes[:, position, 0] = np.arange(size)
+            boxes[:, position, 1] = np.arange(size) + 1
+            deviations = self.ranges.box_counts(boxes).standard_deviations
+            if deviations is None:
+                return []
+            distance = noise_distance(float(deviations.sum()), self.rows)
+            deviation = float(np.sqrt((deviations**2).mean()))
+            errors.append(ExpectedError((position,), size, deviation, distance))
+        return errors
 
     @property
     def pair_errors(self) -> tuple[ExpectedError, ...]:
@@ -119,13 +143,11 @@ class PriveletFit(FittedModel):
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What the plan says must be known first."""
         caution = self.ranges.plan.caution
         return () if caution is None else (caution,)
 
     @property
     def how_made(self) -> list[tuple[str, object]]:
-        """The decisions of the plan."""
         plan = self.ranges.plan
         transforms = zip(self.schema.names, plan.axes, strict=True)
         return [
@@ -141,7 +163,6 @@ class PriveletFit(FittedModel):
         return PRIVELET
 
     def write_own_files(self, folder: Path) -> None:
-        """Write the range counts."""
         self.save(folder / release.RANGES)
 
     def _content(self) -> dict[str, object]:
@@ -165,7 +186,6 @@ class PriveletFit(FittedModel):
 
     @classmethod
     def load(cls, path: Path | str) -> PriveletFit:
-        """Read what `save` wrote."""
         ranges, stored = read_range_file(path)
         return cls(ranges=ranges, **stored._asdict())
 
@@ -185,43 +205,3 @@ class _CellDraw:
         places = np.searchsorted(self._ladder, heights, side="right")
         cells = self._filled[places.clip(max=len(self._ladder) - 1)]
         return Codes.from_columns(np.unravel_index(cells, self._shape), self._shape)
-
-
-def range_table(release: NoisyMatrix) -> MeasuredTable:
-    """Return one table of all cells: every cell was counted, so every pair was."""
-    known = release.cell_deviation()  # else that of noise on every cell
-    if known is None:
-        on_cells = DiscreteLaplace.costing(release.plan.epsilon, sensitivity=histograms(1))
-        known = math.sqrt(on_cells.nominal_variance)
-    return MeasuredTable(
-        name="range counts",
-        attributes=tuple(range(len(release.schema.names))),
-        shape=release.schema.sizes,
-        deviation=known,
-        rows=release.rows,
-        grouped=(False,) * len(release.schema.sizes),
-    )
-
-
-def range_shares(release: NoisyMatrix) -> list[Shares | None]:
-    """Return the noisy distribution of every attribute of a range release."""
-    matrix = release.matrix()
-    axes = range(matrix.ndim)
-    return [matrix.sum(axis=tuple(a for a in axes if a != axis)) / release.rows for axis in axes]
-
-
-def range_errors(release: NoisyMatrix) -> list[ExpectedError]:
-    """Return the noise in every column of a range release; it is unknown for Privelet*."""
-    full = np.array([[0, size] for size in release.schema.sizes], dtype=np.intp)
-    errors = []
-    for position, size in enumerate(release.schema.sizes):
-        boxes = np.repeat(full[None], size, axis=0)
-        boxes[:, position, 0] = np.arange(size)
-        boxes[:, position, 1] = np.arange(size) + 1
-        deviations = release.box_counts(boxes).standard_deviations
-        if deviations is None:
-            return []
-        distance = noise_distance(float(deviations.sum()), release.rows)
-        deviation = float(np.sqrt((deviations**2).mean()))
-        errors.append(ExpectedError((position,), size, deviation, distance))
-    return errors

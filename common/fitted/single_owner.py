@@ -53,7 +53,6 @@ class TellingAccountant(Accountant):
 
 
 def warn_of_large(epsilon: Written) -> None:
-    """Warn of an epsilon that promises little."""
     if words := large_epsilon(epsilon):
         warnings.warn(words, PrivacyWarning, stacklevel=3)
 
@@ -106,7 +105,6 @@ def owners_of(tables: Owners) -> Mapping[str, AnyTable]:
 
 
 def encode(table: AnyTable, schema: Schema) -> tuple[Codes, TableColumns]:
-    """Return the rows as codes, and their columns."""
     frame_or_file = as_table(table, schema)
     if isinstance(frame_or_file, TableFile):
         return frame_or_file.encode(schema), TableColumns.of(frame_or_file.data, schema)

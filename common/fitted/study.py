@@ -1,60 +1,77 @@
-"""What a study of several owners releases."""
+"""What a study of several owners releases; and what of it follows without any row.
+
+How far would a release scatter? The study's script is run again on rows drawn from its model
+(`refit_study`): they are dealt out to the parties, every sum is counted and gets fresh noise of its
+law, and the script goes on to its model. Only the cryptography, which changes no sum, is left out.
+
+Would independent columns be closer to the truth? A network pays for its dependences with noise: its
+tables are larger and more of them share the budget. Where the noise that it adds to the single
+attributes exceeds the dependence it shows, the noisy one-way marginals alone, the method `floor`,
+are expected to be closer to the truth (`floor_forecast`), and the report says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations, pairwise
 from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
 
 from common.bayes.form import Model
-from common.errors import InputError
+from common.errors import InputError, LocalError
 from common.fitted.compared import compared_sums
-from common.fitted.counts import ModelCount, model_count
 from common.fitted.dependences import Dependences, study_dependences
-from common.fitted.floor import floor_forecast
-from common.fitted.model import NO_ROWS, DrawnModel
-from common.fitted.refit import refit_study
+from common.fitted.model import NO_ROWS, DrawnModel, ModelCount, model_count
+from common.marginals import count
 from common.methods.criteria import PHASE
-from common.methods.registry import cautions_of, method_of
+from common.methods.prior import Prior
+from common.methods.registry import cautions_of, method_of, run_of
+from common.privacy import sensitivity
+from common.privacy.noise_law import NoiseLaw
+from common.privacy.promise import Promise
 from common.privacy.randomness import RandomSource
 from common.release import folder as release
 from common.release.folder import commitments_text
 from common.release.manifest import MethodVersion
-from common.release.measured import MeasuredTable, Shares, study_noise, study_shares, study_tables
+from common.release.measured import (
+    MeasuredTable,
+    Shares,
+    noise_distance,
+    study_noise,
+    study_shares,
+    study_tables,
+)
 from common.release.model_file import study_content
 from common.release.prior import PriorRelease, replay
 from common.release.totals import BinTotal, study_totals
 from common.schema import Codes
+from common.schema.codes import binarise
 from common.study.accounting import missing_in
 from common.study.analyses import Analysis
 from common.study.commitments import Commitments
 from common.study.document import Study
-from common.study.script import ScriptRun
-from common.study.steps import Step
+from common.study.script import ScriptRun, drive
+from common.study.steps import OnePlace, Result, Step
 from common.study.transcript import Phases, phases_of, without_times
 from common.wording import many
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StudyFit(DrawnModel):
-    """The outcome of a study; see `DrawnModel` for what is not here.
-
-    Attributes:
-        study: what was agreed.
-        results: what was published in each step.
-        transcript: bytes, rounds and seconds by phase and party; a release leaves the seconds out.
-        prior: the release that the study builds on, if it does.
-        steps_and_model: if None they are derived when something asks for them.
-        commitments: what the owners committed to, if the study says that they do.
-    """
+    """The outcome of a study; see `DrawnModel` for what is not here."""
 
     study: Study
-    results: tuple[bytes, ...]
-    transcript: Mapping[str, object]
-    prior: PriorRelease | None = None
+    results: tuple[bytes, ...]  # what was published in each step
+    transcript: Mapping[str, object]  # by phase and party; a release leaves the seconds out
+    prior: PriorRelease | None = None  # the release that the study builds on
+    # If None they are derived when something asks for them.
     steps_and_model: tuple[tuple[Step, ...], Model] | None = None
-    commitments: Commitments | None = None
+    commitments: Commitments | None = None  # what the owners committed to, if they did
 
     @cached_property
     def _script(self) -> ScriptRun:
@@ -62,7 +79,6 @@ class StudyFit(DrawnModel):
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """Every step that was made."""
         return self._script.steps if self.steps_and_model is None else self.steps_and_model[0]
 
     @cached_property
@@ -77,17 +93,14 @@ class StudyFit(DrawnModel):
 
     @property
     def rows(self) -> int:
-        """The public number of rows of all owners together."""
         return self.study.rows
 
     @property
     def output_rows(self) -> int:
-        """The number of synthetic rows that are made by default."""
         return (self.study.output_rows or self.rows) if self.has_rows else 0
 
     @property
     def has_rows(self) -> bool:
-        """Whether the method publishes synthetic rows."""
         return method_of(self.study).publishes_rows
 
     @property
@@ -112,11 +125,9 @@ class StudyFit(DrawnModel):
 
     @property
     def tables(self) -> list[MeasuredTable]:
-        """Every table that a published sum tells."""
         return study_tables(self.study, self.steps)
 
     def compared(self, synthetic: Codes) -> list[MeasuredTable]:
-        """Compare every published sum with these rows."""
         return compared_sums(self.study, self.steps, self.results, synthetic)
 
     @property
@@ -143,7 +154,6 @@ class StudyFit(DrawnModel):
         return model_count(query, self.schema, [self.released], rows=self.rows, noise=self.noise)
 
     def dependences(self, synthetic: Codes) -> Dependences | None:
-        """Return the network, or the strongest dependences in these rows."""
         if not self.has_rows:
             return None
         return study_dependences(self.model, self.schema, synthetic, in_bits=self._in_bits)
@@ -154,26 +164,21 @@ class StudyFit(DrawnModel):
 
     @property
     def analyses(self) -> tuple[Analysis, ...]:
-        """What the study declared to be for."""
         return self.study.analyses
 
     @property
     def title(self) -> str:
-        """The name of the study."""
         return self.study.name
 
     @property
     def cautions(self) -> list[str]:
-        """What the method says must be known first."""
         return cautions_of(self.study)
 
     @property
     def traffic(self) -> Phases:
-        """What was sent in each phase."""
         return phases_of(self.transcript)
 
     def below_floor(self, synthetic: Codes) -> str | None:
-        """Say so where the method floor is expected to be closer to the truth."""
         if not self.has_rows:
             return None
         forecast = floor_forecast(
@@ -188,7 +193,6 @@ class StudyFit(DrawnModel):
 
     @property
     def how_made(self) -> list[tuple[str, object]]:
-        """What the study agreed on, and what became of it."""
         study, row = self.study, self.schema.row
         return [
             ("study", study.name),
@@ -236,11 +240,9 @@ class StudyFit(DrawnModel):
 
     @property
     def study_digest(self) -> bytes:
-        """The digest of the study."""
         return self.study.digest
 
     def write_own_files(self, folder: Path) -> None:
-        """Write the study, its results and its transcript, and the prior if there is one."""
         release.write_json(folder / release.TRANSCRIPT, without_times(self.transcript))
         (folder / release.STUDY).write_text(self.study.to_toml(), encoding="utf-8")
         release.write_results(folder / release.RESULTS, self.results)
@@ -252,3 +254,99 @@ class StudyFit(DrawnModel):
 
     def _content(self) -> dict[str, object]:
         return study_content(self.study, self.steps, self.model, self.results)
+
+
+def refit_study(
+    study: Study,
+    rows: Codes,
+    source: RandomSource,
+    missing: Mapping[str, int] = MappingProxyType({}),
+    prior: Prior | None = None,
+    near: Model | None = None,
+) -> Model:
+    """Take the study's script to its model on these rows, dealt out to the parties in their order.
+
+    Parties go `missing` as they did, each before a step. The fit may start `near` a model, if the
+    rows were drawn from it.
+    """
+    if rows.rows != study.rows:
+        raise LocalError(f"the study has {study.rows} rows, not {rows.rows}")
+    place = dealt_out(study, rows, source)
+
+    def answer(step: Step) -> Result:
+        if step.phase == PHASE:
+            return np.zeros(step.cells, np.int64)  # criteria: nothing of the model follows
+        return place.answer(step)
+
+    run = drive(run_of(study, prior), answer, missing)
+    return run.model(near)
+
+
+def dealt_out(study: Study, rows: Codes, source: RandomSource) -> OnePlace:
+    ends = np.cumsum([0, *study.rows_of.values()]).tolist()
+    parts = [rows.take(slice(start, end)) for start, end in pairwise(ends)]
+    return OnePlace(study, dict(zip(study.parties, parts, strict=True)), source)
+
+
+@dataclass(frozen=True, slots=True)
+class FloorForecast:
+    """Average distances of two-way marginals: what noise adds, and what dependence is worth."""
+
+    noise: float  # that this method's tables add to a pair's two margins
+    floor_noise: float  # that noisy one-way marginals would add to them
+    dependence: float  # how far the released pairs are from independent pairs
+
+    @property
+    def below_floor(self) -> bool:
+        """Whether independent columns are expected to be closer to the truth."""
+        return self.noise - self.floor_noise > self.dependence
+
+    def words(self) -> str:
+        return (
+            "Below the floor: at this budget, noisy one-way marginals alone (method floor) are "
+            "expected to be closer to the truth than this release. On average the noise of this "
+            f"release moves a pair by {self.noise:.2f}, that of the floor by "
+            f"{self.floor_noise:.2f}, and the dependence in this release is worth "
+            f"{self.dependence:.2f}. A larger epsilon, more rows or subn+ would help."
+        )
+
+
+def floor_forecast(
+    model: Model,
+    steps: Sequence[Step],
+    synthetic: Codes,
+    *,
+    rows: int,
+    promise: Promise,
+    in_bits: bool,
+) -> FloorForecast | None:
+    """Forecast for a network learnt from noisy tables; return None for any other model."""
+    last = steps[-1] if steps else None
+    if model.arrows is None or last is None or last.law is None or synthetic.width < 2:
+        return None
+    law = last.law
+    shown = binarise(synthetic) if in_bits else synthetic
+    # The first variable of a family's table is the one that is drawn.
+    noise = [_margin_noise(table.shape[0], table.cells, law, rows) for table in last.tables]
+    moved = sensitivity.histograms(synthetic.width)
+    alone = promise.law(promise.budget, moved)
+    floor = [_margin_noise(size, size, alone, rows) for size in synthetic.sizes]
+    return FloorForecast(
+        noise=2 * float(np.mean(noise)),
+        floor_noise=2 * float(np.mean(floor)),
+        dependence=_distance_from_independence(shown),
+    )
+
+
+def _margin_noise(size: int, cells: int, law: NoiseLaw, rows: int) -> float:
+    """Return the expected distance of an attribute's margin, summed out of a noisy table."""
+    return noise_distance(size * math.sqrt(law.variance() * cells / size), rows)
+
+
+def _distance_from_independence(codes: Codes) -> float:
+    distances = []
+    for counts in count(codes, list(combinations(range(codes.width), 2))):
+        law = counts / max(1, codes.rows)
+        product = law.sum(axis=1, keepdims=True) * law.sum(axis=0, keepdims=True)
+        distances.append(float(np.abs(law - product).sum() / 2))
+    return float(np.mean(distances))

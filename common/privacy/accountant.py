@@ -84,22 +84,6 @@ def laplace_charge(
     )
 
 
-def exponential_charge(
-    step: str,
-    *,
-    epsilon: Fraction,
-    sensitivities: Mapping[str, Fraction | int],
-) -> Charge:
-    """Charge a choice by the exponential mechanism with parameter `epsilon`."""
-    exact = {party: Fraction(value) for party, value in sensitivities.items()}
-    return Charge(
-        step=step,
-        mechanism="exponential mechanism",
-        costs=dict.fromkeys(exact, Fraction(epsilon)),
-        sensitivities=exact,
-    )
-
-
 class Accountant:
     """The charges of one study, and what each party's rows have paid for them.
 

@@ -1,20 +1,21 @@
 """Where every random bit comes from.
 
-A mechanism never makes randomness: it is handed a `RandomSource`. There are three.
+A mechanism never makes randomness: it is handed a `RandomSource`. Noise has three:
 `OsRandomSource` is an AES-256-CTR keystream whose key comes from the operating system's generator
 and is replaced after every 2^32 bytes. `KeyedRandomSource` is such a keystream under a key that the
 caller drew from an `OsRandomSource` and keeps on disk until its answer is safe, so that a service
 that crashed comes to the same answer again instead of drawing another. `SeededRandomSource` repeats
 itself, for tests and experiments; whatever used it is not private, and `private` says so all the
-way into the privacy statement.
+way into the privacy statement. An `AgreedRandomSource` draws no noise: parties that share a key
+draw the same permutation from it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -28,18 +29,25 @@ _ZEROS = bytes(1 << 16)
 _SLACK = 15  # bytes of room that `update_into` asks for beyond what it writes
 
 
-class RandomSource(Protocol):
-    """A stream of independent uniform bits."""
+class RandomSource(ABC):
+    """A stream of independent uniform bits: bytes and words are one stream, never copied."""
 
-    @property
-    def private(self) -> bool:
-        """False for a seeded source: its noise protects no row."""
+    private = True  # False for a seeded source: its noise protects no row
+
+    @abstractmethod
+    def _read(self, count: int) -> NDArray[np.uint8]:
+        """Return the next bytes."""
 
     def random_bytes(self, count: int) -> bytes:
-        """Draw `count` bytes."""
+        return self._read(count).tobytes()
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Draw `count` uniform 64-bit words."""
+        return self._read(8 * count).view("<u8")
+
+    def __reduce__(self) -> str:
+        """Refuse to copy: a copy would repeat the stream."""
+        raise LocalError("a random source is not copied; make a new one where it is needed")
 
 
 SourceOfStep = Callable[[int], RandomSource]
@@ -63,27 +71,8 @@ class _Keystream:
         return buffer[:count]
 
 
-class _Source:
-    """What the sources share: bytes and words are one stream, which is never copied."""
-
-    def _read(self, count: int) -> NDArray[np.uint8]:
-        raise NotImplementedError
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._read(count).tobytes()
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        return self._read(8 * count).view("<u8")
-
-    def __reduce__(self) -> str:
-        """Refuse to copy: a copy would repeat the stream."""
-        raise LocalError("a random source is not copied; make a new one where it is needed")
-
-
-class OsRandomSource(_Source):
+class OsRandomSource(RandomSource):
     """The operating system's generator, stretched by AES-256-CTR: for every release."""
-
-    private = True
 
     def __init__(self) -> None:
         self._rekey()
@@ -101,7 +90,7 @@ class OsRandomSource(_Source):
         return self._stream.read(count)
 
 
-class KeyedRandomSource(_Source):
+class KeyedRandomSource(RandomSource):
     """A keystream that repeats under the same key: for steps that may have to be run again.
 
     As good as `OsRandomSource` as long as the key came from there, is used for one step only, and
@@ -136,17 +125,23 @@ class KeyedRandomSource(_Source):
         return self._stream.read(count)
 
 
-class SeededRandomSource(_Source):
+class AgreedRandomSource(RandomSource):
+    """The keystream of a key that several parties share: they draw the same."""
+
+    def __init__(self, key: bytes) -> None:
+        self._stream = _Keystream(key)
+
+    def _read(self, count: int) -> NDArray[np.uint8]:
+        return self._stream.read(count)
+
+
+class SeededRandomSource(AgreedRandomSource):
     """A stream that repeats for the same seed. NOT PRIVATE: tests and experiments only."""
 
     private = False
 
     def __init__(self, seed: int | str) -> None:
-        key = hashlib.sha256(b"parley seeded source\0" + str(seed).encode()).digest()
-        self._stream = _Keystream(key)
-
-    def _read(self, count: int) -> NDArray[np.uint8]:
-        return self._stream.read(count)
+        super().__init__(hashlib.sha256(b"parley seeded source\0" + str(seed).encode()).digest())
 
 
 def below(bound: int, source: RandomSource) -> int:

@@ -231,15 +231,12 @@ class PrivacyStatement:
     def _paid(self, party: str) -> Fraction:
         return self.promise.delivered(self.accountant.spent(party))
 
-    def _realised(self, party: str) -> Fraction:
-        """Return the epsilon of this run for one party: no bound where it is below what it paid."""
-        return self.promise.delivered(self.accountant.realised(party))
-
     def as_dict(self) -> dict[str, object]:
         accountant, promise = self.accountant, self.promise
         parties = accountant.parties
         claims = [promise.delivered(accountant.claimed(party)) for party in parties]
-        realised = {party: self._realised(party) for party in parties}
+        # Of this run: no bound where it is below what a party paid.
+        realised = {party: promise.delivered(accountant.realised(party)) for party in parties}
         return {
             "format": "parley privacy statement",
             "version": VERSION,

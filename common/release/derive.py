@@ -53,9 +53,11 @@ from common.release.model_file import (
 )
 from common.release.prior import PriorRelease, bundled_prior, replay
 from common.release.stated import (
+    OwnerStanding,
     adds_up,
     costs_add_up,
     is_agreed,
+    standings,
     stated_disputes,
     stated_left,
     stated_missing,
@@ -64,7 +66,6 @@ from common.release.synthetic_table import KINDS, TableColumns, count_rows, read
 from common.study.accounting import account, missing_in, statement_of
 from common.study.commitments import Commitments, require_tables
 from common.study.document import Study
-from common.study.standing import OwnerStanding, standings
 from common.study.steps import Step
 from common.study.transcript import SETTING_UP, phases_of, transcript_of, without_times
 from common.wavelet import NoisyMatrix
@@ -100,12 +101,11 @@ class Consistency:
 
     @property
     def owners(self) -> tuple[OwnerStanding, ...]:
-        """How each owner stands to the sums, if the study may miss some."""
-        if self.study is None or not self.study.may_miss:
+        """How each owner stands to the sums, if the study may miss some; empty if not derived."""
+        if self.study is None or not (self.study.may_miss and self.derived):
             return ()
         missing, left = self.privacy["missing"], self.privacy.get("left", ())
-        sums = len(self.results)
-        return tuple(standings(self.study.parties, sums=sums, missing=missing, left=left))
+        return standings(self.study.parties, sums=len(self.results), missing=missing, left=left)
 
     def blame(self, file: str, *, why: str) -> None:
         """Record a file that is not what the other files say it must be."""

@@ -24,8 +24,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from cryptography.exceptions import InvalidSignature
-
 from common.crypto.framing import frame
 from common.crypto.identities.identity import SIGNATURE_BYTES, Identity, PublicIdentity
 from common.errors import InputError, OtherVersionError
@@ -209,12 +207,10 @@ class Signature:
     def require(self, manifest: bytes) -> None:
         """Raise InputError unless this identity signed the manifest in this role and name."""
         message = _signed_bytes(self.role, self.name, manifest, self.pages)
-        try:
-            self.identity.verify(self.signature, message=message)
-        except InvalidSignature:
+        if not self.identity.signed(message, signature=self.signature):
             raise InputError(
                 f"{self.file}: {self.role.value} {self.name!r} did not sign this manifest"
-            ) from None
+            )
 
     def __str__(self) -> str:
         word = "countersigned" if self.role is SignerRole.PARTY else "signed"

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -118,4 +119,44 @@ def _is_dispute(stated: Mapping[str, Any], study: Study, left: Collection[str]) 
         and len({name for name in two if name in study.parties}) == len(two)
         and stated["left"] in two
         and stated["left"] in left
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerStanding:
+    """How an owner stands to the sums of a study that may miss parties; sums count from 1."""
+
+    party: str
+    sums: int  # in how many of them its rows are: up to this one
+    left: bool
+
+    @property
+    def state(self) -> str:
+        if not self.left:
+            return "in every sum"
+        return "left" if self.sums else "missing"
+
+    @property
+    def words(self) -> str:
+        if self.left and self.sums:
+            return f"left after sum {self.sums}, and is counted up to it"
+        return "missing from the start: in no sum" if self.left else self.state
+
+    def as_json(self) -> dict[str, object]:
+        return {"party": self.party, "state": self.state, "sums": self.sums}
+
+
+def standings(
+    parties: Sequence[str], *, sums: int, missing: Mapping[str, int], left: Collection[str]
+) -> tuple[OwnerStanding, ...]:
+    """Return the standing of every owner.
+
+    `missing` has, for each owner that is not in all sums, how many come before the first without
+    it. `left` are the owners that left, whether or not their rows are in all sums.
+    """
+    return tuple(
+        OwnerStanding(
+            party=party, sums=missing.get(party, sums), left=party in missing or party in left
+        )
+        for party in parties
     )

@@ -23,7 +23,7 @@ from common.methods.subn_plus.totals import LARGEST, BinTotals
 from common.release.measured import Shares, rows_of, study_shares, variance_of
 from common.schema.attribute import Attribute
 from common.schema.binning import Binning
-from common.schema.inside import Inside
+from common.schema.decoder import Inside
 from common.study.analyses import about_events
 from common.study.document import Study
 from common.study.requests import read_cells

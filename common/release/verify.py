@@ -26,8 +26,8 @@ from common.release.integrity import (
     require_none,
 )
 from common.release.manifest import FOLDER, Signature, SignerRole
+from common.release.stated import OwnerStanding
 from common.study.document import Study
-from common.study.standing import OwnerStanding, StandingState
 from common.wording import Reporter, silent
 
 _NOT_SIGNED = (
@@ -62,7 +62,7 @@ class Verified:
 
     where: str  # the folder or file
     checked: Checked  # its bytes, against the manifest and the signatures
-    consistency: Consistency | None  # its files, against each other; None if that was not asked for
+    consistency: Consistency  # its files, against each other
     # everything that is wrong; empty if nothing that was looked at is
     problems: tuple[Problem, ...]
     remarks: tuple[str, ...] = ()  # what the caller has to know of the signatures
@@ -71,31 +71,13 @@ class Verified:
     @property
     def not_checked(self) -> tuple[str, ...]:
         """What was not checked, and why."""
-        if self.consistency is None:
-            return ("whether the files agree with each other",)
-        left_out = [self.not_derived] if self.not_derived else []
-        return (*self.consistency.not_checked, *left_out)
-
-    @property
-    def not_derived(self) -> str:
-        """What was not derived again, and why; empty if everything was."""
-        return "" if self.consistency is None else self.consistency.not_derived
+        consistency = self.consistency
+        return (*consistency.not_checked, *filter(None, [consistency.not_derived]))
 
     @property
     def verified(self) -> bool:
         """Whether everything was checked, and is right."""
         return not (self.problems or self.not_checked or self.unknown_signers)
-
-    @property
-    def derived(self) -> bool:
-        """Whether the statement was derived from the study: then its epsilon can be relied on."""
-        return self.consistency is not None and self.consistency.derived
-
-    @property
-    def owners(self) -> tuple[OwnerStanding, ...]:
-        """How each owner stands to the sums of a study that may miss some; empty if not derived."""
-        consistency = self.consistency
-        return () if consistency is None or not consistency.derived else consistency.owners
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -114,14 +96,14 @@ class Verified:
         return {
             "release": self.where,
             "verified": self.verified,
-            "derived": self.derived,
+            "derived": self.consistency.derived,
             "signed": bool(self.signatures),
             "problems": [
                 {"file": problem.file, "kind": problem.kind.value, "detail": problem.detail}
                 for problem in self.problems
             ],
             "signatures": [signature.as_json() for signature in self.signatures],
-            "owners": [owner.as_json() for owner in self.owners],
+            "owners": [owner.as_json() for owner in self.consistency.owners],
             "study": self.checked.manifest.study,
             "files": len(self.checked.files),
             "parley": self.checked.manifest.versions.get("parley"),
@@ -159,21 +141,25 @@ def verify(
     signers = [normal_fingerprint(fingerprint) for fingerprint in signers]
     with open_release(path) as contents:
         checked = check_bytes(contents, tell=tell)
-        consistency = None if bytes_only else _consistency(contents, checked, tell)
-        study = _study(contents, checked) if consistency is None else consistency.study
-    problems = [*checked.problems, *name_problems(checked)]
-    problems += () if consistency is None else consistency.problems
+        problems = [*checked.problems, *name_problems(checked)]
+        if bytes_only:
+            consistency = Consistency(not_checked=["whether the files agree with each other"])
+            consistency.study = _study(contents, checked)
+        elif problems:
+            consistency = Consistency(not_checked=["whether the files agree: some have changed"])
+        else:
+            consistency = check_consistency(contents, checked, tell=tell)
+    study = consistency.study
+    problems += consistency.problems
     if study is not None and study.rehearsal and not rehearsal:
         problems.append(Problem(release.STUDY, Fault.REHEARSAL, _REHEARSED))
     signed = {signature.identity.fingerprint for signature in checked.signatures}
     missing = {
         signer: "a signature that is asked for" for signer in signers if signer not in signed
     }
-    remarks = [] if consistency is None else _remarks(consistency)
+    remarks = _remarks(consistency)
     if all_parties and study is not None:
-        derived = consistency is not None and consistency.derived
-        owners = consistency.owners if consistency and derived else ()
-        gone = [owner for owner in owners if owner.state is not StandingState.WHOLE]
+        gone = [owner for owner in consistency.owners if owner.left]
         missing |= missing_parties(study, checked.signatures, [owner.party for owner in gone])
         remarks += [_may_sign(owner, study, checked.signatures) for owner in gone]
         missing |= missing_curator(study, checked.signatures, signers)
@@ -204,13 +190,6 @@ def verify(
         remarks=tuple(remarks),
         unknown_signers=unknown,
     )
-
-
-def _consistency(contents: Contents, checked: Checked, tell: Reporter) -> Consistency:
-    """Compare the files with each other, if they are what the manifest says."""
-    if checked.problems or name_problems(checked):
-        return Consistency(not_checked=["whether the files agree: some have changed"])
-    return check_consistency(contents, checked, tell=tell)
 
 
 def _remarks(consistency: Consistency) -> list[str]:
@@ -255,7 +234,7 @@ def unknown_signers(study: Study, signatures: Sequence[Signature]) -> str:
 
 def _may_sign(owner: OwnerStanding, study: Study, signatures: Sequence[Signature]) -> str:
     """Name an owner that left: the others vouch for that, so the owner need not countersign."""
-    if owner.state is StandingState.MISSING:
+    if not owner.sums:
         return f"{owner.party} is {owner.words}. It need not countersign"
     identity = study.roster[owner.party]
     signed = any(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from common.analysis.distances import MEANING, Distances
+from common.analysis.distances import KINDS, MEANING, Distances, LinkedDistances
 from common.analysis.evaluation import Evaluation, far_off
-from common.analysis.linked_evaluation import KINDS, LinkedDistances
 from common.report.charts import Series, bar_rows, distribution, heatmap
 from common.report.page import (
     Markup,

@@ -72,22 +72,17 @@ def page(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"{element('title', title)}<style>{_style()}</style></head>"
+        f"{element('title', title)}<style>{_static('report.css')}</style></head>"
         f"{element('body', header, navigation, element('main', *body))}</html>\n"
     )
 
 
-@cache
-def _style() -> str:
-    return _static("report.css")
-
-
-@cache
 def _mark() -> Markup:
     """Return the mark of the program, a picture that says nothing."""
     return Markup(_static("mark.svg").replace("<svg ", '<svg class="mark" aria-hidden="true" ', 1))
 
 
+@cache
 def _static(name: str) -> str:
     return resources.files("common.report").joinpath("static", name).read_text().strip()
 

@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 
 from common.analysis.answers import Answer
-from common.analysis.conclusions import Conclusions
-from common.analysis.diagnostics import Diagnostics, noise_caution
+from common.analysis.conclusions import Conclusions, PairGroup, pair_groups
+from common.analysis.diagnostics import Diagnostics, Relations, noise_caution, relations
 from common.analysis.means import Mean
-from common.analysis.pair_groups import PairGroup, pair_groups
-from common.analysis.relations import Relations, relations
 from common.fitted.dependences import Dependences
 from common.marginals import count
 from common.privacy.statement import REHEARSAL, suspicion

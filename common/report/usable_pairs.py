@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from common.analysis.conclusions import PairGroup
 from common.analysis.diagnostics import Diagnostics
-from common.analysis.pair_groups import PairGroup
 from common.report.page import Markup, Section, folded, heading, joined, paragraph, table
 from common.wording import many
 

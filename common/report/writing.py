@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from common.analysis.conclusions import Conclusions, conclude
-from common.analysis.diagnostics import Diagnostics, diagnose
+from common.analysis.conclusions import conclude
+from common.analysis.diagnostics import diagnose
 from common.analysis.linked_answers import every_answer
 from common.analysis.means import known_means
 from common.fitted.drawing import write_stream
@@ -114,6 +114,7 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
     # Noise that depends from cell to cell tells no interval of a mean.
     known = known_means(fitted)
     diagnostics = diagnose(fitted, synthetic)
+    direct = diagnostics.direct and synthetic.rows
     return ReleaseFacts(
         schema=fitted.schema,
         synthetic=synthetic,
@@ -121,7 +122,7 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         rows=fitted.rows,
         privacy=fitted.privacy,
         diagnostics=diagnostics,
-        conclusions=_concluded(fitted, diagnostics, synthetic),
+        conclusions=conclude(fitted, diagnostics, synthetic) if direct else None,
         date=date,
         shares=shares,
         columns=columns,
@@ -136,13 +137,6 @@ def _facts(fitted: FittedModel, rows: int, synthetic: Codes, date: str) -> Relea
         below_floor=fitted.below_floor(synthetic),
         answers=every_answer(fitted, diagnostics, released=synthetic),
     )
-
-
-def _concluded(
-    fitted: FittedModel, diagnostics: Diagnostics, synthetic: Codes
-) -> Conclusions | None:
-    usable = diagnostics.direct and synthetic.rows
-    return conclude(fitted, diagnostics, synthetic) if usable else None
 
 
 def write_report(path: Path, fitted: FittedModel, *, overwrite: bool = False) -> None:

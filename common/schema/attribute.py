@@ -16,7 +16,7 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,6 @@ class Attribute:
 
     @property
     def textual(self) -> bool:
-        """Whether the values are texts."""
         listed = self.domain.values if isinstance(self.domain, Listed) else ()
         return bool(listed) and isinstance(listed[0], str)
 
@@ -312,3 +311,19 @@ def _listed_numbers(attribute: Attribute) -> NDArray[np.float64] | None:
     if not isinstance(domain, Listed) or attribute.textual or attribute.kind == "boolean":
         return None
     return np.array(domain.values, dtype=np.float64)
+
+
+class Domains(Protocol):
+    """Attributes in order, and what follows from them."""
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+
+    def position(self, name: str) -> int:
+        """Return the position of an attribute; InputError if no attribute has the name."""

@@ -89,7 +89,6 @@ class Codes:
 
     @property
     def nbytes(self) -> int:
-        """The memory of all columns."""
         arrays = (*self.columns, *self.places)
         return sum(column.nbytes for column in arrays if column is not None)
 
@@ -123,7 +122,6 @@ class Codes:
         return self.placed if shows_places(sets, self.width) else self
 
     def in_groups(self, groups: Groups) -> Codes:
-        """Replace the values of some attributes by their groups."""
         if not groups:
             return self
         columns, sizes = list(self.columns), grouped_sizes(self.sizes, groups)

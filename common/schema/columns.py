@@ -256,7 +256,6 @@ def as_text(array: pa.Array) -> pa.Array:
 
 
 def as_bytes(array: pa.Array) -> list[bytes]:
-    """Return the texts of a column without nulls as bytes."""
     large = pa.types.is_large_string(array.type)
     texts: list[bytes] = array.view(pa.large_binary() if large else pa.binary()).to_pylist()
     return texts
@@ -338,12 +337,10 @@ def _nulls(array: pa.Array) -> Mask:
 
 
 def either(first: Mask | None, second: Mask | None) -> Mask | None:
-    """Return the cells set in one of the masks."""
     if first is None:
         return second
     return first if second is None else first | second
 
 
 def excluding(mask: Mask | None, excepted: Mask | None) -> Mask | None:
-    """Return the cells set in the first mask and not in the second."""
     return mask if mask is None or excepted is None else mask & ~excepted

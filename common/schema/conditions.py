@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.schema import query as syntax
-from common.schema.attribute import MISSING_LABEL, Attribute, from_number, to_number
+from common.schema.attribute import MISSING_LABEL, Attribute, Domains, from_number, to_number
 from common.schema.binning import Binning
 from common.schema.codes import Codes
-from common.schema.domains import Domains
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, check_most
 from common.schema.query import (
@@ -93,7 +92,6 @@ class CellWeights:
     table: NDArray[np.float64]  # an axis for each of them
 
     def of(self, codes: Codes) -> NDArray[np.float64]:
-        """Return the weight of every row."""
         weights: NDArray[np.float64] = self.table[tuple(codes.columns[a] for a in self.attributes)]
         return weights
 
@@ -152,7 +150,6 @@ class Vocabulary:
         return place, self._known[place]
 
     def test(self, predicate: Predicate) -> CodeTest:
-        """Return the codes that a test allows."""
         place, words = self.look_up(predicate.name)
         low, high = words.resolve(predicate)
         allowed = np.zeros(words.attribute.size, dtype=np.bool_)

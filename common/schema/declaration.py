@@ -85,7 +85,6 @@ class Declared(NamedTuple):
 
 
 def parse(text: str) -> Declared:
-    """Read the text of a schema file."""
     try:
         return read(parse_toml(text))
     except (ValueError, OverflowError):

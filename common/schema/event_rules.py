@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, located
+from common.schema.attribute import Domains
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights
-from common.schema.domains import Domains
 from common.schema.limits import MOST_KIND_RULES, MOST_KINDS, MOST_PEOPLE_CELLS, check_most
 from common.schema.rules import (
     MOST_TRIED,
@@ -44,24 +44,14 @@ _LEAST_TRIED = 1_000  # steps of the search for an event that a kind of people c
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PossibleEvents:
-    """All rules about events: which events are possible, by their person.
+    """All rules about events: which events are possible, by their person."""
 
-    Attributes:
-        rules: each as a table over attributes of people, then of events; those of events have the
-            positions after those of people.
-        people: how many attributes people have.
-        columns: the attributes of people that a rule is about.
-        kinds: the kind of each cell of these attributes.
-        cells: a cell of each kind.
-        examples: of each kind a possible event: a code of each attribute that a rule is about.
-    """
-
-    rules: tuple[PossibleCells, ...]
-    people: int
-    columns: tuple[int, ...]
-    kinds: NDArray[np.intp]
-    cells: NDArray[np.intp]
-    examples: tuple[Mapping[int, int], ...]
+    rules: tuple[PossibleCells, ...]  # attributes of events have positions after those of people
+    people: int  # how many attributes people have
+    columns: tuple[int, ...]  # the attributes of people that a rule is about
+    kinds: NDArray[np.intp]  # the kind of each cell of these attributes
+    cells: NDArray[np.intp]  # a cell of each kind
+    examples: tuple[Mapping[int, int], ...]  # of each kind, the codes of a possible event
 
     @classmethod
     def of(
@@ -69,11 +59,7 @@ class PossibleEvents:
     ) -> PossibleEvents:
         """Make the tables of rules about events; refuse rules that leave some people no event.
 
-        Args:
-            rules: as declared.
-            joined: the attributes of people, then those of events.
-            people: how many of them are people's.
-            possible: which people are possible.
+        `joined` has the attributes of people, so many, and then those of events.
         """
         tables = tuple(_of_event(table, people) for table in tables_of(rules, joined))
         columns = tuple(sorted({a for table in tables for a in table.attributes[: table.fixed]}))
@@ -118,7 +104,6 @@ class PossibleEvents:
         ]
 
     def kinds_of(self, people: Codes) -> NDArray[np.intp]:
-        """Return the kind of every person."""
         if not self.columns:
             return np.zeros(people.rows, dtype=np.intp)
         return np.asarray(self.kinds[tuple(people.columns[a] for a in self.columns)])
@@ -223,13 +208,11 @@ def _kinds(
 
 
 def _numbered(values: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Number the distinct values from 0 on."""
     numbers = np.unique(values, return_inverse=True)[1]
     return np.asarray(numbers.reshape(values.shape), dtype=np.intp)
 
 
 def _rows_numbered(rows: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Number the distinct rows from 0 on."""
     numbers: dict[bytes, int] = {}
     packed = np.packbits(rows, axis=1)
     return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed])

@@ -118,15 +118,9 @@ def draft(
     public: Mapping[str, Sequence[str]] | None = None,
     person: str = "",
 ) -> tuple[tuple[Attribute, ...], tuple[str, ...]]:
-    """Return attributes that the table fits, and notes on what to review.
+    """Return attributes that the table fits, and notes on what to review; see `Schema.infer`.
 
-    Args:
-        table: whose columns become attributes.
-        missing: codes that stand for empty cells, in any column.
-        labels: of values, by column, if the table's file has labels.
-        public: lists of values that are public, by column.
-        person: the column that says whose row a row is: it becomes no attribute, and a value counts
-            once for each person who has it.
+    With a column of people, a value counts once for each person who has it.
     """
     if len(table) == 0:
         raise InputError("the table has no rows: there is nothing to propose a schema from")

@@ -41,17 +41,11 @@ _NUMBER, _TEXT, _EMPTY = b"\x01", b"\x02", b"\x03"
 
 @dataclass(frozen=True, slots=True)
 class LinkedCodes(Codes):
-    """The codes of people, with those of their events.
+    """The codes of people, with those of their events."""
 
-    Attributes:
-        events: of all people, person after person, each person's in order.
-        numbers: how many events each person has, 0 to `most`.
-        most: the most events of a person that count.
-    """
-
-    events: Codes
-    numbers: Positions
-    most: int
+    events: Codes  # of all people, person after person, each person's in order
+    numbers: Positions  # how many events each person has, 0 to `most`
+    most: int  # the most events of a person that count
 
     def __post_init__(self) -> None:
         """Refuse events that do not belong to these people."""
@@ -63,12 +57,10 @@ class LinkedCodes(Codes):
 
     @property
     def of_person(self) -> Positions:
-        """The position of the person of every event."""
         return np.repeat(np.arange(self.rows), self.numbers)
 
     @property
     def starts(self) -> Positions:
-        """The position of every person's first event."""
         return np.cumsum(self.numbers) - self.numbers
 
     @property
@@ -89,7 +81,6 @@ class LinkedCodes(Codes):
         )
 
     def take(self, rows: NDArray[np.integer[Any]] | slice) -> LinkedCodes:
-        """Return some people with their events."""
         people = np.arange(self.rows)[rows]
         numbers = self.numbers[people]
         within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers, numbers)
@@ -142,11 +133,7 @@ def concatenate_linked(tables: Sequence[Codes]) -> Codes:
 def encode_linked(
     schema: Schema, people: pd.DataFrame, events: pd.DataFrame, *, person: str
 ) -> LinkedCodes:
-    """Encode two tables that a column `person` joins.
-
-    Raises:
-        InputError: a column is missing, a person has two rows or none, or a cell is refused.
-    """
+    """Encode two tables that a column `person` joins; it has a person of `people` once."""
     import pandas as pd  # loaded late: a service counts rows without it
 
     declared = schema.events
@@ -195,7 +182,6 @@ def breaking_events(schema: Schema, codes: LinkedCodes) -> list[NDArray[np.bool_
 
 
 def check_order(order: str, columns: Sequence[str]) -> None:
-    """Refuse events without the column that orders them."""
     if order not in columns:
         raise InputError(f"events: there is no column {order!r}, which [events] orders them by")
 
@@ -250,5 +236,4 @@ def _encoded_events(
 
 
 def no_codes(schema: Schema) -> Codes:
-    """Return a table of no rows."""
     return Codes.from_columns([np.zeros(0, dtype=np.intp)] * len(schema.sizes), schema.sizes)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from common.schema.attribute import Domains
 
 Operator: TypeAlias = Literal["=", "in", "..", "<", "<=", ">", ">=", "missing"]
 TokenKind: TypeAlias = Literal["word", "quoted", "symbol", "end"]
@@ -138,7 +139,6 @@ def joined(expression: Expression, test: Callable[[Predicate], AnyTest]) -> AnyT
 
 
 def predicates(expression: Expression) -> Iterator[Predicate]:
-    """Yield every test of a condition, from left to right."""
     match expression:
         case Predicate():
             yield expression
@@ -150,7 +150,6 @@ def predicates(expression: Expression) -> Iterator[Predicate]:
 
 
 def tokenise(query: str) -> list[Token]:
-    """Return the tokens of a query and an end mark."""
     tokens = []
     for match in _TOKEN.finditer(query):
         group = match.lastgroup or "bad"
@@ -292,3 +291,35 @@ class _Parser:
 def _is_value(token: Token) -> bool:
     quoted = token.kind == "quoted"
     return quoted or (token.kind == "word" and token.text.lower() not in _WORDS)
+
+
+_PLUS = re.compile(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)")  # outside of backticks
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A model of one column by others."""
+
+    outcome: str
+    terms: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.outcome, *self.terms)
+
+
+def parse_formula(text: str, schema: Domains) -> Formula:
+    """Read a formula of columns of the schema, each once; other signs stand in backticks."""
+    left, tilde, right = text.partition("~")
+    formula = Formula(bare_name(left), tuple(map(bare_name, _PLUS.split(right))))
+    if not tilde or not all(formula.columns):
+        raise InputError(f"model {text!r}: write it like 'income ~ age + sex'")
+    for name in formula.columns:
+        schema.position(name)
+    if len(set(formula.columns)) < len(formula.columns):
+        raise InputError(f"model {text!r}: a column is there twice. Name it once")
+    return formula
+
+
+def bare_name(text: str) -> str:
+    return text.strip().strip("`")

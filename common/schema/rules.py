@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError, located
-from common.schema.attribute import Attribute, Listed
+from common.schema.attribute import Attribute, Domains, Listed
 from common.schema.codes import Codes
 from common.schema.conditions import CellWeights, CodeTest, Condition, cells_of, parse
-from common.schema.domains import Domains
 from common.schema.hierarchy import Node
 from common.schema.limits import MOST_RULE_CELLS, MOST_RULES, check_most
 from common.schema.query import Join
@@ -92,7 +91,6 @@ class PossibleCells:
     fixed: int = 0  # how many of the first attributes never change
 
     def holds(self, columns: Columns) -> Cells:
-        """Tell whether each row is possible, by all columns of the table."""
         possible: Cells = self.table[tuple(columns[a] for a in self.attributes)]
         return possible
 
@@ -124,7 +122,6 @@ class Possible:
 
     @property
     def attributes(self) -> tuple[int, ...]:
-        """The attributes that any rule is about."""
         return tuple(sorted(self.example))
 
     def weights(self) -> list[CellWeights]:
@@ -345,7 +342,6 @@ def _listed_codes(rule: Rule, attribute: Attribute) -> dict[str, list[int]]:
 
 
 def _group_codes(tree: Node | None) -> dict[str, list[int]]:
-    """Return the codes of every group of a hierarchy, by its name."""
     if tree is None:
         raise InputError("determined: give the other attribute a hierarchy, or list the values")
     codes_by_group: dict[str, list[int]] = {}

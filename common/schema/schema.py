@@ -111,7 +111,6 @@ class Schema:
 
     @cached_property
     def possible(self) -> Possible:
-        """Which rows the rules allow."""
         return Possible.of(self.rules, self)
 
     @cached_property
@@ -279,7 +278,6 @@ class Schema:
 
     @cached_property
     def people(self) -> Schema:
-        """The schema of the people alone."""
         return replace(self, events=None)
 
     @cached_property
@@ -331,7 +329,6 @@ class Schema:
 
     @property
     def forgiving(self) -> bool:
-        """Whether no cell is refused."""
         return all(attribute.forgiving for attribute in self.attributes)
 
     def check_columns(self, columns: Sequence[str], *, where: str) -> None:
@@ -367,7 +364,6 @@ class Proposal:
     unfit: tuple[Mapping[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        """Return a few lines for a notebook."""
         private = "" if self.public else ", NOT PRIVATE YET"
         notes = "".join(f"\n  * {note}" for note in self.notes[:_SHOWN])
         more = f"\n  ... {len(self.notes)} notes in all" if len(self.notes) > _SHOWN else ""

@@ -33,7 +33,6 @@ _LONG_KEY = re.compile(f"{_KEY_PART}{{{MOST_KEY_PARTS}}}")
 
 
 def parse_toml(document: str, *, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Return the document in a TOML text."""
     if _LONG_KEY.search(document):  # tomllib takes the square of a key's parts, and more
         raise InputError(f"not valid TOML: a key has more than {MOST_KEY_PARTS} parts")
     try:
@@ -131,7 +130,6 @@ def yes_or_no(value: object) -> bool:
 
 
 def date(value: object) -> dt.date:
-    """Take a date without a time."""
     if type(value) is not dt.date:
         raise InputError(f"expected a date like 2026-01-31, without quotes, got {value!r:.100}")
     return value

@@ -195,11 +195,9 @@ class Database:
             self._connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_EVERY)
             try:
                 ((finding,), *_) = self._connection.execute("PRAGMA quick_check(1)").fetchall()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
-                    return False
-                raise LocalError(_explained(self.path, "could not be read", error)) from error
             except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                    return False
                 raise LocalError(_explained(self.path, "could not be read", error)) from error
             finally:
                 self._connection.set_progress_handler(None, 0)

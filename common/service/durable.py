@@ -89,12 +89,7 @@ class Inbox:
         database.add_tables(_RECEIVED)
 
     def is_duplicate(self, study: StudyId, sender: str, *, sequence: int, body: bytes) -> bool:
-        """Return whether a message came before.
-
-        Raises:
-            WireError: OUT_OF_ORDER: a message before it is missing; SEQUENCE_REUSED: another
-                message came with its number.
-        """
+        """Return whether a message came before; WireError for a gap, or other content."""
         newest = self.newest(study, sender)
         if sequence == newest + 1:
             return False

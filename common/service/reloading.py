@@ -73,11 +73,7 @@ class Rounds(Generic[_Settings]):
 def reloading(
     read: Callable[[], _Settings], *, with_stdin: bool = False
 ) -> Iterator[Rounds[_Settings]]:
-    """Yield the rounds of a service for the length of a block; in the main thread only.
-
-    Raises:
-        ParleyError: the settings cannot be read at the start.
-    """
+    """Yield the rounds of a service for the length of a block; in the main thread only."""
     requests: queue.SimpleQueue[str] = queue.SimpleQueue()  # its put is safe in a signal handler
     rounds = Rounds(read)
 

@@ -48,7 +48,6 @@ class LoadedSettings(Generic[Kind]):
     tables: Mapping[str, Any]
 
     def lines(self) -> list[str]:
-        """List every setting, its value, and its origin."""
         return [
             f"{key} = {getattr(self.values, key)}  # {origin}"
             for key, origin in self.origins.items()

@@ -53,10 +53,7 @@ class TrafficLog:
         phase: str,
         at: dt.datetime,
     ) -> None:
-        """Count a message, in the caller's transaction.
-
-        `sent` says that the party sent it; otherwise it was sent to the party.
-        """
+        """Count a message that the party `sent`, or was sent, in the caller's transaction."""
         study, now = message.study, round(at.timestamp() * 1000)
         step = getattr(message, "step", _SETTING_UP_STEP)
         if isinstance(message, StudyOpened):

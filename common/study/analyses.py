@@ -38,8 +38,8 @@ from common.errors import InputError, located
 from common.schema import Schema
 from common.schema.attribute import Attribute
 from common.schema.conditions import parse
-from common.schema.formula import parse_formula
 from common.schema.limits import check_most
+from common.schema.query import parse_formula
 from common.schema.toml import toml, toml_lines
 
 Kind: TypeAlias = Literal["relation", "mean", "share", "regression", "survival"]

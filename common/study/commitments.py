@@ -15,10 +15,8 @@ import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cryptography.exceptions import InvalidSignature
-
 from common.crypto.framing import frame, unframe
-from common.crypto.identities.identity import SIGNATURE_BYTES, Identity
+from common.crypto.identities.identity import Identity
 from common.errors import RemoteProtocolError
 from common.study.document import Study
 from common.study.ids import StudyId
@@ -44,16 +42,12 @@ class TableCommitment:
 
     def require(self, study: Study, party: str) -> None:
         """Raise RemoteProtocolError unless the party's pinned identity signed it."""
-        sizes = len(self.value), len(self.signature)
-        try:
-            if sizes != (COMMITMENT_BYTES, SIGNATURE_BYTES):
-                raise InvalidSignature
-            statement = _statement(study.digest, party, self.value)
-            study.roster[party].verify(self.signature, message=statement)
-        except InvalidSignature:
+        statement = _statement(study.digest, party, self.value)
+        signed = study.roster[party].signed(statement, signature=self.signature)
+        if len(self.value) != COMMITMENT_BYTES or not signed:
             raise RemoteProtocolError(
                 f"the commitment of {party!r} to its table is not signed by {party!r}"
-            ) from None
+            )
 
 
 Tables = Mapping[str, TableCommitment]

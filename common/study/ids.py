@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NewType
 
 StudyId = NewType("StudyId", bytes)
@@ -11,6 +12,12 @@ StudyId = NewType("StudyId", bytes)
 def short_id(study: StudyId) -> str:
     """Return a study's name in logs and errors: the first digits of its digest."""
     return study.hex()[:16]
+
+
+def folder_name(name: str, study: StudyId) -> str:
+    """Join a study's name for people with enough of its digest to be unique."""
+    words = re.sub(r"\W+", "-", name).strip("-")[:40]
+    return f"{words or 'study'}-{short_id(study)}"
 
 
 def study_id(text: str) -> StudyId:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from common.crypto.identities.identity import PublicIdentity
-from common.errors import InputError, RemoteProtocolError, located
+from common.errors import InputError, located
 from common.schema.limits import MOST_NAME, MOST_ROWS, check_most, check_name
 
 
@@ -38,28 +37,3 @@ def member_in(entry: object) -> Member:
     with located(f"party {entry['name']!r}"):
         identity = PublicIdentity.from_text(entry["identity"])
     return Member(name=entry["name"], rows=entry["rows"], identity=identity)
-
-
-def check_missing(
-    parties: tuple[str, ...],
-    missing: tuple[str, ...],
-    *,
-    may_miss: int,
-    of: str,
-    at_least: Collection[str] = (),
-) -> None:
-    """Raise RemoteProtocolError unless the parties of a study can do without the missing ones.
-
-    That is in the eyes of party `of`; those of `at_least` were missing before.
-    """
-    in_order = tuple(name for name in parties if name in missing)
-    if missing != in_order or not set(at_least) <= set(missing):
-        raise RemoteProtocolError(
-            "the parties that are missing are named in the study's order, and stay missing"
-        )
-    if of in missing:
-        raise RemoteProtocolError(f"the curator lists {of!r} as missing, which is here")
-    if len(missing) > may_miss:
-        raise RemoteProtocolError(
-            f"{len(missing)} parties are missing, and the study can do without {may_miss}"
-        )

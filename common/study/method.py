@@ -58,11 +58,6 @@ def no_decisions(study: Study) -> Sequence[PublicDecision]:
     return ()
 
 
-def few_tables(study: Study) -> int:
-    """Return 0: the steps show their tables one after the other, and none is made in vain."""
-    return 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """What a study's `method` names."""
@@ -83,8 +78,9 @@ class Method:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     # Its settings and what follows from them; refuses settings that it does not have.
     decisions: Callable[[Study], Sequence[PublicDecision]] = no_decisions
-    # At most how many tables its steps ask for, where one step may have too many to be made.
-    tables: Callable[[Study], int] = few_tables
+    # At most how many tables its steps ask for, where one step may have too many to be made; 0
+    # where the steps show their tables one after the other, and none is made in vain.
+    tables: Callable[[Study], int] = lambda study: 0
     # Settings of a new study that its proposer leaves open, by public facts. They become part of
     # the document; a study without them keeps the meaning that it had when it was agreed on.
     forecast: Callable[[Study], Mapping[str, str | int]] = lambda study: {}

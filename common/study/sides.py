@@ -82,28 +82,30 @@ class Memory:
     state: ExchangeState = field(default_factory=ExchangeState)
 
 
-class PartySide:
-    """A party's side; this one is of a party that has no part in the exchange."""
-
+class _Side:
     @property
     def awaits(self) -> Collection[str]:
         """The rounds that it takes now."""
         return ()
 
     @property
+    def absent(self) -> Collection[str]:
+        """The parties of the step that are not in its result."""
+        return ()
+
+
+class PartySide(_Side):
+    """A party's side; this one is of a party that has no part in the exchange."""
+
+    @property
     def done(self) -> bool:
-        """Whether it has given all that is asked of it."""
-        return True
+        """Whether it has given all that is asked of it: then it awaits nothing."""
+        return not self.awaits
 
     @property
     def may_begin_again(self) -> bool:
         """Whether the step may be opened again now."""
         return False
-
-    @property
-    def absent(self) -> Collection[str]:
-        """The parties of the step that are not in its result."""
-        return ()
 
     @property
     def at_fault(self) -> Collection[str]:
@@ -122,15 +124,10 @@ class PartySide:
         """Refuse a published result that cannot be that of this exchange."""
 
 
-class CuratorSide:
+class CuratorSide(_Side):
     """The curator's side."""
 
     opening = b""  # what every party is told when the step is opened
-
-    @property
-    def awaits(self) -> Collection[str]:
-        """The rounds that it takes now."""
-        return ()
 
     @property
     def waiting_for(self) -> tuple[str, ...]:
@@ -139,18 +136,13 @@ class CuratorSide:
 
     @property
     def done(self) -> bool:
-        """Whether it has all that it asked for."""
-        return True
+        """Whether it has all that it asked for: then it waits for no party."""
+        return not self.waiting_for
 
     @property
     def collects(self) -> bool:
         """Whether it waits for what holds rows, and not for keys or signatures."""
         return True
-
-    @property
-    def absent(self) -> Collection[str]:
-        """The parties of the step that are not in the result."""
-        return ()
 
     def receive(self, sender: str, message: StepMessage) -> list[Move]:
         """Take one of the awaited rounds; return what follows."""

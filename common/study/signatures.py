@@ -20,8 +20,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from cryptography.exceptions import InvalidSignature
-
 from common.crypto.identities.identity import Identity, PublicIdentity
 from common.errors import InputError, located
 from common.study.ids import StudyId
@@ -56,13 +54,11 @@ class StudySignature:
 
     def require(self, digest: StudyId) -> None:
         """Raise InputError unless the signer signed the study of this digest."""
-        try:
-            self.identity.verify(self.value, message=_PROPOSAL + digest)
-        except InvalidSignature:
+        if not self.identity.signed(_PROPOSAL + digest, signature=self.value):
             raise InputError(
                 f"signature: {self.identity.fingerprint} did not sign this study: its text was "
                 "changed, or the signature is of another one. Ask for it again"
-            ) from None
+            )
 
     def to_toml(self) -> str:
         return (
@@ -74,13 +70,6 @@ class StudySignature:
 def approval_statement(*, study: StudyId, party: str) -> bytes:
     """Return the bytes that an owner signs. They can be taken for no other signed statement."""
     return _APPROVAL + study + party.encode()
-
-
-def require_approval(
-    *, study: StudyId, party: str, signature: bytes, identity: PublicIdentity
-) -> None:
-    """Raise InvalidSignature unless the party's pinned identity approved the study."""
-    identity.verify(signature, message=approval_statement(study=study, party=party))
 
 
 def proof_statement(*, challenge: bytes, party: str) -> bytes:

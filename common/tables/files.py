@@ -84,9 +84,6 @@ class FileReader(TableReader):
         """The labels of values by column; most files have none."""
         return {}
 
-    def columns_of(self, schema: Schema) -> list[str]:
-        return [name for name in self.names if name in schema.names]
-
     def draft(self) -> pa.Table:
         """Return all columns in types that their cells have, for a proposal of a schema."""
         return self.table(self.names)

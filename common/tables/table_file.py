@@ -68,7 +68,8 @@ def read_table(
     if schema is None:
         data = reader.draft()
     else:
-        data = reader.table(list(dict.fromkeys([*reader.columns_of(schema), *more])))
+        columns = [name for name in reader.names if name in schema.names]
+        data = reader.table(list(dict.fromkeys([*columns, *more])))
     if data.num_rows == 0:
         raise InputError(f"{path}: the table has no rows")
     return TableFile(path, data, reader, guessed=schema is None)

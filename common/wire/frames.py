@@ -26,7 +26,6 @@ class NumberedMessage:
 
 
 def split(message: NumberedMessage) -> Iterator[Frame]:
-    """Yield the frames of one message, in order."""
     sequence, body, size = message.sequence, message.body, strict.MOST_FRAME_BYTES
     if not 0 < len(body) <= strict.MOST_MESSAGE_BYTES or sequence < 1:
         raise LocalError(f"message {sequence} of {len(body):,} bytes cannot be sent")
@@ -59,11 +58,7 @@ class Assembler:
         self._payloads: list[bytes] = []
 
     def add(self, call: SubmitRequest | WorkResponse) -> NumberedMessage | None:
-        """Check the call that brings the next frame; return the message with its last frame.
-
-        Raises:
-            WireError: the frame cannot come next. The stream is then of no more use.
-        """
+        """Check the next frame; return the message with its last. A WireError ends the stream."""
         strict.check(call)
         frame = call.frame
         if not self._payloads:

@@ -92,11 +92,7 @@ def server_options(*, connections: int) -> Options:
 
 
 def server_credentials(files: CredentialFiles) -> grpc.ServerCredentials:
-    """Make a server's credentials that follow their files; a client must show a certificate.
-
-    Raises:
-        InputError: the files cannot be used now. Later on, the last good ones stay in use.
-    """
+    """Make a server's credentials, which follow their files; a client must show a certificate."""
 
     def configuration(now: Credentials) -> grpc.ServerCertificateConfiguration:
         pair = (now.key_pem.reveal(), now.chain_pem)

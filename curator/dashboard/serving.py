@@ -11,7 +11,6 @@ import datetime as dt
 import ipaddress
 import logging
 import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,29 +71,21 @@ class Operators:
             return False
 
 
-class BrowserTls:
-    """Returns the TLS 1.3 context of this moment; InputError if there can be none now."""
+def browser_tls(files: CredentialFiles) -> Callable[[], ssl.SSLContext]:
+    """Return what makes the TLS 1.3 context of this moment; InputError if there can be none now."""
 
-    def __init__(self, files: CredentialFiles) -> None:
-        self._files = files
-        self._lock = threading.Lock()
-        self._followed = Followed(files, self._context)
-
-    def __call__(self) -> ssl.SSLContext:
-        with self._lock:
-            self._followed.fresh()
-            return self._followed.current
-
-    def _context(self, credentials: Credentials) -> ssl.SSLContext:
+    def context_of(credentials: Credentials) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         try:
-            context.load_cert_chain(self._files.certificate, self._files.key)
+            context.load_cert_chain(files.certificate, files.key)
             context.load_verify_locations(cadata=credentials.authority_pem.decode("ascii"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{self._files.key}: cannot be used for TLS: {error}") from error
+            raise InputError(f"{files.key}: cannot be used for TLS: {error}") from error
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
+
+    return Followed(files, context_of).latest
 
 
 def speaks_tls(settings: CuratorSettings) -> bool:
@@ -138,7 +129,7 @@ def serving_dashboard(service: WatchedService) -> Iterator[None]:
             admits=operators.admits,
             sign_on=None if oidc is None else SignOn(oidc, now=time.monotonic),
         )
-        tls = BrowserTls(service.files) if secure else None
+        tls = browser_tls(service.files) if secure else None
         server = WebServer(listen, site, name="dashboard", tls=tls)
         site.at_port(server.port)
         with server.running() as port:

@@ -101,11 +101,7 @@ class Admission:
     def admitted(
         self, kind: CallKind, peer: Peer, context: grpc.ServicerContext
     ) -> Iterator[AdmittedCall]:
-        """Count a call for the length of a block, and until gRPC has sent its answer.
-
-        Raises:
-            WireError: TOO_MANY_CALLS.
-        """
+        """Count a call until gRPC has sent its answer; TOO_MANY_CALLS if there is no room."""
         call = AdmittedCall(kind, peer, context, self._timeout_s)
         with self._lock:
             self._require_room(kind, peer)

@@ -57,10 +57,7 @@ def one(parse: Callable[[bytes], _Request]) -> Callable[..., _Request]:
 
 
 class Front:
-    """Makes gRPC handlers of methods that take requests and an admitted call.
-
-    `identify` returns the party that makes a call, or raises a WireError.
-    """
+    """Makes gRPC handlers of methods; `identify` returns who calls, or raises a WireError."""
 
     def __init__(
         self,

@@ -83,14 +83,12 @@ class CuratorServicer:
         return pb.FetchStudyResponse(document=self._studies.store.document(session.digest))
 
     def Approve(self, request: pb.ApproveRequest, call: AdmittedCall) -> pb.ApproveResponse:
-        """Take the owner's signature under a study."""
         session, party = self._session(request.study, call), call.peer.name
         state = session.approve(party, request.signature)
         logger.info("party %s approved study %s", party, short_id(session.digest))
         return pb.ApproveResponse(state=TO_WIRE[state])
 
     def Decline(self, request: pb.DeclineRequest, call: AdmittedCall) -> pb.DeclineResponse:
-        """Take the owner's refusal of a study."""
         session = self._session(request.study, call)
         state = session.decline(call.peer.name, reason=request.reason)
         return pb.DeclineResponse(state=TO_WIRE[state])
@@ -195,7 +193,6 @@ class CuratorServicer:
     def Countersign(
         self, request: pb.CountersignRequest, call: AdmittedCall
     ) -> pb.CountersignResponse:
-        """Take a party's signature under the release of a study that is done."""
         session, party = self._session(request.study, call), call.peer.name
         folder = session.record.folder
         if folder is None:

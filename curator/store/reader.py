@@ -184,7 +184,3 @@ class StoreReader:
             (StudyId(study), Awaited(party=party, word=Word(word), since=since))
             for study, party, word, since in rows
         ]
-
-    def waiting_since(self) -> Mapping[StudyId, str]:
-        """Return the running studies that wait for parties, and since when for the longest."""
-        return dict(self._file.rows("SELECT study, MIN(since) FROM awaited GROUP BY study"))

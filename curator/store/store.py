@@ -154,7 +154,6 @@ class Store(StoreReader):
         return self._file.commits
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Write all changes of a block, or none."""
         return self._file.transaction()
 
     def check(self) -> None:
@@ -222,7 +221,6 @@ class Store(StoreReader):
         )
 
     def note_cause(self, study: StudyId, cause: str) -> None:
-        """Record why a study does not go on."""
         with self._file.transaction():
             self._file.write("UPDATE study SET cause = ? WHERE study = ?", (cause, study))
 
@@ -259,7 +257,6 @@ class Store(StoreReader):
         return [(StudyId(study), party) for study, party in rows]
 
     def drop_missing(self, study: StudyId, party: str) -> None:
-        """Forget a request to go on without a party."""
         with self._file.transaction():
             self._file.write(
                 "DELETE FROM missing_request WHERE study = ? AND party = ?", (study, party)
@@ -318,7 +315,7 @@ class Store(StoreReader):
         self._file.write("DELETE FROM held WHERE study = ?", (study,))
 
     def wait_for(
-        self, study: StudyId, parties: Sequence[str], word: Word, *, at: str, anew: bool
+        self, study: StudyId, parties: Sequence[str], word: Word, *, at: str, anew: bool = False
     ) -> None:
         """Record which parties a study waits for now, in the caller's transaction.
 

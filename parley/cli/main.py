@@ -61,6 +61,8 @@ COMMANDS: dict[str, dict[str, str]] = {
 # Commands that share a module with others are elsewhere than in the module of their name.
 _MODULES = dict.fromkeys(("doctor", "config", "backup", "restore"), "service") | {
     "answers": "estimate",
+    "attack": "evaluate",
+    "methods": "plan",
     "query": "estimate",
     "replicate": "draw",
     "bundle": "verify",

@@ -108,7 +108,6 @@ class Reading:
     sheet: Sheet = ""
 
     def table(self, path: Path, schema: Schema | None = None) -> TableFile:
-        """Read a table."""
         return read_table(path, schema, delimiter=self.character, sheet=self.sheet)
 
     @property

@@ -40,7 +40,6 @@ def one_of(choices: Mapping[str, str], *, default: str) -> Any:  # noqa: ANN401 
 
 
 def option_of(name: str) -> Any:  # noqa: ANN401  (typer's own)
-    """Return the option of a term."""
     term = TERMS[name]
     if name == "method":
         summaries = {method.name: method.summary for method in methods().values()}

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 from common.errors import InputError
 from common.methods.registry import method_of
+from common.methods.subn_plus.totals import NAME as TOTALS
 from common.privacy.noise_law import NoiseLaw
 from common.schema import Codes
 from common.study.document import Study
@@ -37,7 +38,9 @@ class PhaseForecast:
     sensitivity: Fraction | None
     scale: Fraction | None  # the parameter of the noise law; None of a choice
     cost: Fraction  # of all of them to whom they cost most, in the currency of the study's promise
-    noise_per_cell: float | None  # expected, absolute; None of a choice
+    # Expected, absolute, in what a row adds to a cell at most: 1 to a count, and to a total of
+    # places half of the widest bin. None of a choice.
+    noise_per_cell: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +173,8 @@ def _phase(study: Study, steps: Sequence[Step], law: NoiseLaw | None) -> PhaseFo
     first = steps[0]
     copies, unit = Fraction(1), 1
     if first.counts_all:
-        copies, unit = study.noise_shares(len(first.parties)), first.counted.unit
+        copies, request = study.noise_shares(len(first.parties)), first.counted
+        unit = request.limit(1) if first.name == TOTALS else request.unit
     return PhaseForecast(
         phase=first.phase,
         steps=len(steps),

@@ -19,7 +19,6 @@ _BYTE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def as_lines(forecast: Forecast, stand_in: str) -> Iterator[str]:
-    """Yield what `parley plan` prints."""
     study, row = forecast.study, forecast.study.schema.row
     events = ""
     if (declared := study.schema.events) is not None:

@@ -36,8 +36,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from common.analysis.distances import marginal_sets, total_variation
-from common.analysis.linked_evaluation import BOTH, EVENT, NEXT, PEOPLE, linked_distances
+from common.analysis.distances import (
+    BOTH,
+    EVENT,
+    NEXT,
+    PEOPLE,
+    linked_distances,
+    marginal_sets,
+    total_variation,
+)
 from common.analysis.views import people_view
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Aggregation
@@ -108,7 +115,6 @@ def _drawn(
 
 
 def _law(attribute: Attribute, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw the attribute's marginal."""
     special = int(attribute.other) + int(attribute.missing)
     usual = attribute.size - special
     if attribute.ordered:
@@ -151,7 +157,6 @@ class StandInRows:
 
     @property
     def rows(self) -> int:
-        """How many rows the party has."""
         return int(self.repeated.sum())
 
     @property
@@ -171,7 +176,6 @@ class StandInRows:
         return tables
 
     def codes(self) -> Codes:
-        """Return all rows at once."""
         return self.table.take(np.repeat(np.arange(self.table.rows), self.repeated))
 
     def chunks(self) -> Iterator[Codes]:
@@ -181,13 +185,7 @@ class StandInRows:
 
 
 class Trial:
-    """Stand-in rows dealt out to the parties of a study, and runs on them.
-
-    Args:
-        study: of its parties only names and row counts are used.
-        stand_in: rows that need no protection; as many as the study has, or fewer.
-        seed: of the dealing and of the noise.
-    """
+    """Stand-in rows, as many as a study has or fewer, dealt out to its parties; runs on them."""
 
     def __init__(self, study: Study, stand_in: Codes, seed: int) -> None:
         self._whole, self._seed = stand_in, seed

@@ -162,14 +162,7 @@ class PrivBayes(Maker):
     def fit(
         self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent
     ) -> FittedPrivBayes:
-        """Learn a model of the rows at a cost of exactly `epsilon`.
-
-        The schema is the public domains, or the file that holds them; `tell` is told how far the
-        work is.
-
-        Raises:
-            InputError: a table that does not fit the schema, or an option that cannot be had.
-        """
+        """Learn a model of the rows at a cost of exactly `epsilon`; see `Subn.fit`."""
         warn_of_large(self.epsilon)
         domains = as_schema(schema)
         epsilon = parse_epsilon(self.epsilon, "epsilon")
@@ -253,11 +246,9 @@ class Privelet(Maker):
     seed: int | None = None
 
     def fit(self, table: AnyTable, schema: AnySchema, *, tell: Reporter = silent) -> FittedPrivelet:
-        """Count every cell under noise, at a cost of exactly `epsilon`.
+        """Count every cell under noise, at a cost of exactly `epsilon`; see `Subn.fit`.
 
-        Raises:
-            InputError: a table that does not fit the schema, a domain too large, an option that
-                cannot be had.
+        A domain that is too large is refused, with InputError.
         """
         if self.method not in METHODS:
             raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")

@@ -41,17 +41,10 @@ def write_on_spark(
     *,
     partition_blocks: int = _PARTITION_BLOCKS,
 ) -> None:
-    """Draw rows into a folder of Parquet files anywhere Spark can write.
+    """Draw rows into a new folder of Parquet files anywhere Spark can write.
 
-    Args:
-        session: see `party.sources.kinds.spark.start_session`.
-        folder: must not exist.
-        fitted: what to draw from; it travels to the executors.
-        rows: how many.
-        partition_blocks: how many blocks of 131,072 rows make a file.
-
-    Raises:
-        InputError: Spark refuses to write there.
+    `party.sources.kinds.spark.start_session` makes a session; the model travels to its executors. A
+    file has `partition_blocks` blocks of 131,072 rows.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_schema

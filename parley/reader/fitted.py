@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from common.analysis.answers import Answer, answered, answers, is_declared, redrawn
+from common.analysis.answers import Answer, Answers
 from common.analysis.diagnostics import Diagnostics, diagnose
 from common.analysis.estimates import CONFIDENCE, Estimate, related
 from common.analysis.linked_answers import LinkedAnswers
@@ -144,21 +144,11 @@ class Answering(FittedModel):
                 'lambda table: table["income"].mean()'
             )
         replicate = partial(self.replicated, tables, seed=seed, tell=tell)
-        return self._estimated(statistic, view, replicate, tables, confidence)
+        return self._answers.of(statistic, view, replicate, tables=tables, confidence=confidence)
 
-    def _estimated(
-        self,
-        statistic: Statistic,
-        view: TableView,
-        replicate: Callable[[], Replicates],
-        tables: int,
-        confidence: float,
-    ) -> list[Estimate]:
-        """Estimate a statistic of the rows; what was declared needs no replicates."""
-        self._check_measured(statistic)
-        declared = is_declared(self, statistic)
-        rows = redrawn(self, self.released, tables) if declared else replicate()
-        return answered(self, statistic, view.of(rows), self.diagnostics, confidence)
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self, self.diagnostics, self.released)
 
     def view(self, of: str = "") -> TableView:
         """Return the single table that statistics are computed of: here, the rows."""
@@ -205,21 +195,11 @@ class Answering(FittedModel):
 
     def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
         """Answer the analyses that the study declared, each with intervals."""
-        return answers(self, self.diagnostics, released=self.released, confidence=confidence)
-
-    def _check_measured(self, statistic: Statistic) -> None:
-        """Refuse to estimate, of a release of answers, what no analysis names."""
-        if not self.has_rows and not is_declared(self, statistic):
-            names = ", ".join(sorted(statistic.attributes))
-            together = " together" if len(statistic.attributes) > 1 else ""
-            raise InputError(
-                f"estimate: no declared analysis has {names}{together}, and this release counted "
-                "nothing else. See `parley answers`"
-            )
+        return self._answers.every(confidence)
 
     def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
         """Return the reasons why a statistic is flagged, if any."""
-        return self.diagnostics.concerns(statistic.attributes, pairwise=statistic.pairwise)
+        return self._answers.concerns(statistic, view or self.view())
 
     def _of_table(
         self,
@@ -296,29 +276,8 @@ class FittedLinkedStudy(LinkedFit, FittedStudy):
         return first_view(self.schema, status), REACHED
 
     @cached_property
-    def _linked_answers(self) -> LinkedAnswers:
+    def _answers(self) -> Answers:
         return LinkedAnswers(self, self.diagnostics, self.released_linked)
-
-    def _estimated(
-        self,
-        statistic: Statistic,
-        view: TableView,
-        replicate: Callable[[], Replicates],
-        tables: int,
-        confidence: float,
-    ) -> list[Estimate]:
-        """Estimate a statistic of people, or of events."""
-        return self._linked_answers.of(
-            statistic, view, replicate, tables=tables, confidence=confidence
-        )
-
-    def answers(self, *, confidence: float = CONFIDENCE) -> tuple[Answer, ...]:
-        """Answer the analyses that the study declared, of people and of events."""
-        return self._linked_answers.answers(confidence)
-
-    def concerns(self, statistic: Statistic, view: TableView | None = None) -> list[str]:
-        """Return the reasons why a statistic of a view is flagged, if any."""
-        return self._linked_answers.concerns(statistic, view or self.view())
 
 
 def _pair(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:

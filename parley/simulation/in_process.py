@@ -69,11 +69,7 @@ def run_study(
 
     Each role has a copy of the script of its own, which `begin` begins. Here all draw from one
     `source`; in a deployment each has its own. `drop` has, for each party that vanishes, the first
-    step it contributes nothing to.
-
-    Raises:
-        InputError: a party that is to vanish is not one of the study.
-        RemoteProtocolError: the study failed; the message says why.
+    step it contributes nothing to. RemoteProtocolError says why a study failed.
     """
     unknown = set(drop or {}) - set(tables)
     if unknown:
@@ -98,9 +94,6 @@ def run_roles(
     A party that vanishes hears nothing from the message on that it would contribute to its step
     after; when the curator waits for it alone, it is declared missing. `clock` measures what each
     role computes.
-
-    Raises:
-        RemoteProtocolError: the study failed; the message says why.
     """
     log = _Log(report)
     charges: dict[str, list[ChargeBudget]] = {name: [] for name in parties}

@@ -39,14 +39,9 @@ class LinkedFiles:
         delimiter: str | None = None,
         sheets: tuple[str, str] = ("", ""),
     ) -> LinkedFiles:
-        """Read both files; InputError names the file, the line and the column.
+        """Read the files of people and of events, whose rows have a column `person`.
 
-        Args:
-            files: of people, one row a person; and of events.
-            schema: of both, with [events].
-            person: the column of people, in both files.
-            delimiter: of CSV files; None for the one in the header of each.
-            sheets: of Excel files, of people and of events; empty for the first.
+        An InputError names the file, the line and the column.
         """
         declared = schema.events
         if declared is None:
@@ -70,7 +65,6 @@ class LinkedFiles:
 
     @property
     def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Both tables."""
         return self.people.data.to_pandas(), self.events.data.to_pandas()
 
     def encode(self, schema: Schema) -> LinkedCodes:

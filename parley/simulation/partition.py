@@ -63,11 +63,6 @@ class PeopleRows:
     def read(
         cls, path: Path, schema: Schema, person: str, delimiter: str | None, sheet: str = ""
     ) -> PeopleRows:
-        """Read the rows of a file.
-
-        Raises:
-            InputError: it cannot be read, or the column of people is not there or an attribute.
-        """
         options = {"delimiter": delimiter, "sheet": sheet}
         source = SourceSettings(
             kind=_KINDS.get(path.suffix.lower(), "csv"),
@@ -115,11 +110,7 @@ def tables_of_people(
     parties: int,
     source: RandomSource,
 ) -> list[pd.DataFrame]:
-    """Return the owners' tables: those given, or a single one dealt out.
-
-    Raises:
-        InputError: an owner is left without rows.
-    """
+    """Return the owners' tables: those given, or a single one dealt out."""
     if not 1 <= owners <= parties:
         raise InputError(f"--owners-per-person {owners}: from 1 to the number of owners, {parties}")
     key = source.random_bytes(_KEY_BYTES)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from cryptography.exceptions import InvalidSignature
 from google.protobuf.message import Message
 
 from common.crypto.identities.identity import PublicIdentity
@@ -130,15 +129,10 @@ class Connection:
         raise WireError(ErrorCode.TOO_LARGE, f"more than {len(studies):,} studies")
 
     def fetch_study(self, study: StudyId) -> str:
-        """Return the text of a study, as the curator has it."""
         return str(self._call("FetchStudy", pb.FetchStudyRequest(study=study)).document)
 
     def prove_identity(self, party: str) -> PublicIdentity | None:
-        """Return the identity that the curator proves to `party`, ourselves; None if it has none.
-
-        Raises:
-            WireError: the curator does not answer, or its proof is wrong.
-        """
+        """Return the identity that the curator proves to `party`, ourselves; None without one."""
         challenge = secrets.token_bytes(DIGEST_BYTES)
         try:
             response = self._call("ProveIdentity", pb.ProveIdentityRequest(challenge=challenge))
@@ -149,9 +143,10 @@ class Connection:
         statement = proof_statement(challenge=challenge, party=party)
         try:
             identity = PublicIdentity(response.identity)
-            identity.verify(response.signature, message=statement)
-        except (InputError, InvalidSignature) as error:
+        except InputError as error:
             raise WireError(ErrorCode.FIELD_INVALID, f"no proof of an identity: {error}") from error
+        if not identity.signed(statement, signature=response.signature):
+            raise WireError(ErrorCode.FIELD_INVALID, "no proof of an identity: a wrong signature")
         return identity
 
     def approve(self, study: StudyId, signature: bytes) -> None:
@@ -213,5 +208,4 @@ class Connection:
                 stream.cancel()
 
     def countersign(self, study: StudyId, signature: bytes) -> None:
-        """Hand in our signature under a study's release."""
         self._call("Countersign", pb.CountersignRequest(study=study, signature=signature))

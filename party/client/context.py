@@ -84,11 +84,7 @@ class PartyContext:
         return self.policies.current
 
     def take_prior(self, study: Study, connection: Connection) -> None:
-        """Fetch the release that a study builds on, if it does and we do not have it.
-
-        Raises:
-            InputError: what the curator sends is not what the study names, or has another schema.
-        """
+        """Fetch the release that a study builds on, once; InputError if another is sent."""
         if self.priors is not None and not self.priors.has(study):
             pieces = connection.fetch_release(study.digest, prior=True)
             prior = self.priors.keep(pieces, study, most=MOST_PRIOR_BYTES)
@@ -120,7 +116,6 @@ class PartyContext:
         return review(study, policy, circumstances, steps)
 
     def role(self, study: Study, rows: PinnedRows, source_of: SourceOfStep) -> PartyRole:
-        """Begin this party's half of a study."""
         return PartyRole(
             study=study, run=self.begin(study), name=self.name, identity=self.identity, data=rows,
             source_of=source_of, blinder_of=self.blinder_of,
@@ -152,7 +147,6 @@ class PartyContext:
         )
 
     def now(self) -> str:
-        """Return the time as records have it."""
         return stamp(self.clock())
 
 

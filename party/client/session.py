@@ -29,7 +29,7 @@ from party.client.context import PartyContext, PinnedRows
 from party.client.turn import Turn
 from party.journal import CURATOR, JournalState
 from party.ledger import Caps
-from party.node import PartyNode, StudyTicket
+from party.node import PartyNode
 from party.owner.decisions import OwnerDecision
 from party.owner.policy import Policy, expiry
 from party.owner.review import Review
@@ -381,15 +381,9 @@ class PartySession:
             return replace(allowed, per_study=min(allowed.per_study, decision.epsilon))
 
         return PartyNode(
-            StudyTicket(
-                digest=study.digest,
-                name=study.name,
-                party=context.name,
-                data_digest=source.snapshot.digest,
-                rows_per_person=study.person_rows,
-                owners_per_person=study.owners_per_person,
-                simulated=source.snapshot.simulated,
-            ),
+            study,
+            source.snapshot,
+            party=context.name,
             role=partial(context.role, study, source),
             journal=context.journal,
             ledger=context.ledger,

@@ -74,7 +74,6 @@ def _errors(study: Study, step: Step) -> tuple[ExpectedError, ...]:
 
 
 def by_phase(steps: Iterable[PlannedStep]) -> tuple[PlannedStep, ...]:
-    """Add up the steps of every phase."""
     phases: dict[str, PlannedStep] = {}
     for step in steps:
         sofar = phases.get(step.phase, PlannedStep(phase=step.phase, cost=Fraction(0)))

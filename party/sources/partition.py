@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -93,44 +93,44 @@ def gathered(
 
 @dataclass(frozen=True, slots=True)
 class PartitionEncoder:
-    """The rows of a partition as codes, one byte string per column and chunk."""
+    """The rows of a partition as codes, one byte string per column and chunk.
 
-    schema: Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for codes in _encoded(self.schema, batches):
-            yield pa.record_batch(
-                [pa.array([column.tobytes()], type=pa.binary()) for column in codes.columns],
-                names=packed_names(codes.width),
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionKeyer:
-    """The rows of a partition as codes, each with its person and what it is sorted by.
-
-    The columns of a batch are the attributes in order, and then those of the keys. Without a
-    schema, the person of every row alone.
+    With keys, each row has its person and what it is sorted by as well. Without a schema, the
+    person of every row alone.
     """
 
     schema: Schema | None
-    keys: Keys
+    keys: Keys | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of a batch: the attributes in order, and then those of the keys."""
+        if self.schema is None:
+            return [self.keys.person] if self.keys else []
+        return keyed_names(self.schema, self.keys) if self.keys else list(self.schema.names)
+
+    @property
+    def width(self) -> int:
+        """The number of byte strings of a chunk."""
+        if self.schema is None:
+            return 1
+        return len(self.schema.names) + (0 if self.keys is None else 3)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in merged(batches, CHUNK_ROWS):
-            arrays = self._arrays(table)
+            arrays = self._arrays(table.rename_columns(self.names))
             yield pa.record_batch(
                 [pa.array([array.tobytes()], type=pa.binary()) for array in arrays],
                 names=packed_names(len(arrays)),
             )
 
-    def _arrays(self, table: pa.Table) -> list[NDArray[np.generic]]:
+    def _arrays(self, table: pa.Table) -> Sequence[NDArray[np.generic]]:
         if self.schema is None:
-            return [self.keys.hashes(table.column(0))]
-        names = keyed_names(self.schema, self.keys)
-        rows = keyed(
-            table.rename_columns(names), self.schema, self.keys, where="a partition", before=0
-        )
+            return [] if self.keys is None else [self.keys.hashes(table.column(0))]
+        schema, where = replace(self.schema, ignore=()), "a partition"
+        if self.keys is None:
+            return schema.encode(table, where=where).columns
+        rows = keyed(table, schema, self.keys, where=where, before=0)
         return [*rows.codes.columns, rows.people, rows.order, rows.ties]
 
 

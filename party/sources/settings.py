@@ -140,7 +140,6 @@ def table_or_query(table: Mapping[str, Any], mark: str) -> str:
 
 @cache
 def all_kinds() -> Mapping[str, SourceKind]:
-    """Return every kind of source by its name."""
     modules = (
         import_module(f"{kinds.__name__}.{info.name}")
         for info in pkgutil.iter_modules(kinds.__path__)

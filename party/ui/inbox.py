@@ -27,10 +27,7 @@ MOST_STUDIES = 100
 
 
 class OwnerInbox:
-    """The studies that this owner may decide about. Threads may share it.
-
-    Without `dial` it stays offline.
-    """
+    """The studies that this owner may decide about; offline without `dial`. For any thread."""
 
     def __init__(
         self,

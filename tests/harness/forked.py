@@ -14,10 +14,9 @@ def fork():
     Another test of the same process may have left gRPC's objects behind; in a child, taking them
     apart waits for threads that it does not have.
     """
-    gc.freeze()
     child = os.fork()
-    if child:
-        gc.unfreeze()
+    if not child:
+        gc.freeze()
     return child
 
 

@@ -7,32 +7,19 @@ from common.schema import Schema
 from common.schema.linked import encode_linked
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
-
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 89
-bins = 6
+attribute = [
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+  { name = "age", kind = "integer", min = 0, max = 89, bins = 6 },
+]
 
 [events]
 name = "visits"
 most = 4
 order = "day"
-
-[[events.attribute]]
-name = "diagnosis"
-kind = "categorical"
-values = ["a", "b", "c", "d"]
-
-[[events.attribute]]
-name = "ward"
-kind = "categorical"
-values = ["x", "y", "z"]
+attribute = [
+  { name = "diagnosis", kind = "categorical", values = ["a", "b", "c", "d"] },
+  { name = "ward", kind = "categorical", values = ["x", "y", "z"] },
+]
 """)
 
 RULED = Schema.from_toml(f"""{SCHEMA.to_toml()}

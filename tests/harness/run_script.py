@@ -97,6 +97,14 @@ class Driven:
     def spent(self, party):
         return sum((step.costs.get(party, Fraction(0)) for step in self.steps), Fraction(0))
 
+    def fed_to(self, copy):
+        """Return the model of a copy that sees these results, and must ask for these steps."""
+        for step, result in zip(self.steps, self.results, strict=True):
+            assert (copy.step().canonical, copy.step().costs) == (step.canonical, step.costs)
+            copy.advance(result)
+        assert copy.step() is None
+        return copy.model()
+
 
 class Driver(OnePlace):
     """Answers the steps of plans as the roles would publish them, in one copy of the script.

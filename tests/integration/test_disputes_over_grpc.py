@@ -36,15 +36,15 @@ def bad_box(monkeypatch):
 @pytest.fixture
 def false_accusation(monkeypatch):
     """Have east say that it cannot open the box of west."""
-    honest = RecoverableParty.accusation
+    honest = RecoverableParty.take_boxes
 
-    def accusation(self, relayed, absent):
+    def take_boxes(self, relayed, absent):
         if self._name != "east":
             return honest(self, relayed, absent)
         public, box = self._cut_boxes(relayed, absent)["west"]
         return "west", self._from("west", public).accuse(box, self._party.identity)
 
-    monkeypatch.setattr(RecoverableParty, "accusation", accusation)
+    monkeypatch.setattr(RecoverableParty, "take_boxes", take_boxes)
 
 
 def attend_all(consortium, kind=None):

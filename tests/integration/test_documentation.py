@@ -92,7 +92,7 @@ def lightly(page):
     for block in blocks(page):
         if LIGHT[page] is not None and LIGHT[page] in block.code:
             break
-        code = re.sub(r"--rows \d+", "--rows 3000", block.code)
+        code = re.sub(r"--rows \d+", "--rows 1500", block.code)
         code = re.sub("(parley simulate .*?)--epsilon 1", r"\1--epsilon 1 --method floor", code)
         found.append(replace(block, code=code.replace("epsilon=1,", 'epsilon=1, method="floor",')))
     return found

@@ -240,7 +240,7 @@ def check_signed(consortium):
     found = verify(place, all_parties=True)
     found.require()
     assert found.verified
-    assert found.derived
+    assert found.consistency.derived
     signers = {(each.role, each.name) for each in found.checked.signatures}
     parties = {(SignerRole.PARTY, name) for name in consortium.study.parties}
     assert signers == {(SignerRole.CURATOR, "hub"), *parties}

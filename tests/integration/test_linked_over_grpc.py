@@ -112,7 +112,7 @@ def test_the_others_finish_without_an_owner_that_vanished(tmp_path, paillier_key
         place = Path(consortium.curator.store.record(consortium.study.digest).place)
     finally:
         consortium.curator.stop()
-    assert verify(place, unsigned=True).derived
+    assert verify(place, unsigned=True).consistency.derived
     statement = json.loads((place / "privacy.json").read_text())
     assert list(statement["missing"]) == ["south"]
 

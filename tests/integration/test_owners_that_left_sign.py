@@ -14,7 +14,6 @@ from common.errors import NotCountersignedError
 from common.methods.registry import run_of
 from common.release.verify import verify
 from common.study.criteria import read_criteria
-from common.study.standing import StandingState
 from curator.operations import declared
 from curator.publisher import publish
 from curator.store.records import StudyState
@@ -158,10 +157,8 @@ def test_whenever_an_owner_vanishes_the_release_is_verified_for_all_parties(
     assert all("we are in no sum of it" in words for words in refusals.values())
     found = verify(release, all_parties=True)
     assert found.verified, found.problems
-    west = next(each for each in found.owners if each.party == "west")
-    assert west.state is (
-        StandingState.WHOLE if stayed else StandingState.LEFT if counted else StandingState.MISSING
-    )
+    west = next(each for each in found.consistency.owners if each.party == "west")
+    assert west.state == ("in every sum" if stayed else "left" if counted else "missing")
     assert west.sums == int(counted)
     assert ("west" in " ".join(found.remarks)) == (not stayed)
     told = declared(consortium.curator.store, consortium.study.digest)

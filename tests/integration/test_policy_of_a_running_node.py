@@ -42,6 +42,7 @@ def test_a_raised_cap_counts_without_a_restart_and_a_broken_file_does_not(consor
         assert "epsilon_per_study 1 -> 8" in consortium.log(name)
 
 
+@pytest.mark.slow
 def test_a_lowered_cap_counts_without_a_restart(consortium):
     consortium.write_policy(per_study=8, in_total=9)
     consortium.write_policy(per_study=8, in_total=7)

@@ -96,7 +96,7 @@ def test_a_rehearsal_runs_to_its_release_without_rows_and_without_a_charge(
 def check_release(released, parley):
     found = verify(released, all_parties=True, rehearsal=True)
     assert found.verified
-    assert found.derived
+    assert found.consistency.derived
     privacy = found.consistency.privacy
     assert (privacy["private"], privacy["not_private_because"]) == (False, [REHEARSAL])
     refused = parley("verify", str(released))

@@ -20,7 +20,7 @@ from parley import PrivBayes
 from parley.models.spark_output import write_on_spark
 from party.sources import SourceSettings
 from party.sources.fingerprint import LinkedDigest, RowDigest
-from party.sources.kinds.spark import SparkSource, check_table, start_session, table_of
+from party.sources.kinds.spark import SparkSource, SparkTable, start_session
 from party.sources.settings import owners_table
 from tests.harness.cells import TEXTS, every_kind
 from tests.harness.linked import SCHEMA as LINKED_SCHEMA
@@ -80,7 +80,7 @@ def spark(tmp_path_factory):
 @pytest.fixture(scope="module")
 def opened(spark):
     """A source that several tests look at."""
-    return SparkSource(spark.session, table_of(str(spark.path)), SCHEMA, where="people")
+    return SparkSource(SparkTable(spark.session, str(spark.path)), SCHEMA)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.float64()], ids=str)
@@ -98,17 +98,18 @@ def test_no_cell_has_a_part_in_the_code_of_another(spark, kind):
         pq.write_table(pa.table([held] * len(names), names), folder / f"part-{part}.parquet")
     rows = [pa.table([column[at : at + 1]] * len(names), names) for at in range(len(cells))]
     alone = [schema.encode(row) for row in rows]
-    check_table(spark.session, table_of(str(folder)), "cells")
-    found = SparkSource(spark.session, table_of(str(folder)), schema, where="cells").count(sets)
+    source = SparkTable(spark.session, str(folder))
+    source.check()
+    found = SparkSource(source, schema).count(sets)
     for table, wanted in zip(found, count(concatenate(alone), sets), strict=True):
         assert table.tolist() == (3 * wanted).tolist()
 
 
 def test_a_table_that_cannot_be_read_is_found_without_a_study(spark):
     with pytest.raises(InputError, match="absent"):
-        check_table(spark.session, table_of(str(spark.folder / "absent")), "people")
-    with pytest.raises(InputError, match="people: the table has no rows"):
-        check_table(spark.session, table_of(query="SELECT 1 AS a WHERE false"), "people")
+        SparkTable(spark.session, str(spark.folder / "absent")).check()
+    with pytest.raises(InputError, match="WHERE false: the table has no rows"):
+        SparkTable(spark.session, query="SELECT 1 AS a WHERE false").check()
 
 
 @pytest.mark.parametrize("groups", [{}, {1: [code % 3 for code in range(SCHEMA.sizes[1])]}])
@@ -155,7 +156,7 @@ def test_the_work_is_done_by_two_workers_with_the_code_that_was_sent(spark, open
 def test_a_table_that_changes_during_the_study_is_refused(spark):
     path = spark.folder / "changing"
     write(people(2000), path)
-    source = SparkSource(spark.session, table_of(str(path)), SCHEMA, where="people")
+    source = SparkSource(SparkTable(spark.session, str(path)), SCHEMA)
     changed = people(2000)
     changed.loc[0, "age in `years`"] = 99 - changed.loc[0, "age in `years`"]
     write(changed, path)
@@ -193,7 +194,7 @@ def test_settings_name_a_query(spark):
 def test_what_goes_wrong_is_named(spark, query, named):
     spark.session.read.parquet(str(spark.path)).createOrReplaceTempView("people")
     with pytest.raises(InputError, match=named):
-        SparkSource(spark.session, table_of(query=query), SCHEMA, where="people")
+        SparkSource(SparkTable(spark.session, query=query), SCHEMA)
 
 
 def test_rows_drawn_on_spark_are_those_drawn_here(spark):

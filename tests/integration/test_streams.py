@@ -1,4 +1,4 @@
-"""Large messages over real gRPC streams, in both directions, cut and resumed."""
+"""Streams of gRPC: messages above the limit of a call, and calls that nobody took."""
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -6,113 +6,31 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
+from common.study.signatures import approval_statement
 from common.wire import codec, strict
-from common.wire.catalogue import ErrorCode, WireError, classify, received
-from common.wire.frames import Assembler, NumberedMessage, split
-from common.wire.tls import SERVER_OPTIONS, channel_options
+from common.wire.catalogue import ErrorCode, WireError
+from common.wire.frames import NumberedMessage
+from common.wire.tls import channel_options
 from common.wire.v1 import curator_pb2, curator_pb2_grpc
+from tests.harness.consortium import finish
 from tests.harness.rounds import say
 
-STUDY = bytes(range(32))
 
-
-class Servicer(curator_pb2_grpc.CuratorServiceServicer):
-    """Stores what is submitted, and sends it back as work: as little as shows the contract."""
-
-    def __init__(self):
-        self.stored = []
-
-    def Submit(self, requests, context):
-        assembler = Assembler(stored=len(self.stored))
-        try:
-            for request in requests:
-                self._store(assembler.add(request))
-            assembler.finish()
-        except WireError as error:
-            refusal = classify(error)
-            context.set_trailing_metadata(refusal.trailer())
-            context.abort(refusal.code.status, refusal.code.public)
-        return curator_pb2.SubmitResponse(submitted=len(self.stored))
-
-    def _store(self, whole):
-        if whole is None:
-            return
-        if whole.sequence > len(self.stored):
-            self.stored.append(whole)
-        elif self.stored[whole.sequence - 1].body != whole.body:
-            raise WireError(ErrorCode.SEQUENCE_REUSED)
-
-    def Work(self, request, context):
-        for whole in self.stored[request.received :]:
-            for frame in split(whole):
-                yield curator_pb2.WorkResponse(frame=frame)
-
-
-@pytest.fixture
-def servicer():
-    return Servicer()
-
-
-@pytest.fixture
-def stub(servicer):
-    server = grpc.server(ThreadPoolExecutor(2), options=SERVER_OPTIONS)
-    curator_pb2_grpc.add_CuratorServiceServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    options = channel_options(proxy=None)
-    with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-        yield curator_pb2_grpc.CuratorServiceStub(channel)
-    server.stop(None).wait()
-
-
-def share(size, chunk=0):
-    message = say("masked input", chunk, bytes(size), study=STUDY, step=1)
-    return codec.TO_CURATOR.encode(message)
-
-
-def requests(data, sequence):
-    for frame in split(NumberedMessage(sequence=sequence, body=data)):
-        yield curator_pb2.SubmitRequest(study=STUDY, frame=frame)
-
-
-def refusal_of(call):
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    return received(caught.value.code(), caught.value.trailing_metadata()).code
-
-
-def test_a_message_above_the_limit_of_a_call_goes_there_and_back(stub, servicer):
-    data = share(9 * strict.MIB)
-    assert stub.Submit(requests(data, 1), timeout=60).submitted == 1
-    assembler = Assembler(stored=0)
-    work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=0), timeout=60)
-    arrived = [assembler.add(response) for response in work]
-    assert len(arrived) == 10
-    assert codec.TO_CURATOR.decode(arrived[-1].body) == codec.TO_CURATOR.decode(data)
-
-
-def test_a_submission_that_breaks_off_is_sent_again_and_stored_once(stub, servicer):
-    data = share(3 * strict.MIB)
-    half = list(requests(data, 1))[:2]
-    assert refusal_of(lambda: stub.Submit(iter(half), timeout=60)) is ErrorCode.OUT_OF_ORDER
-    assert servicer.stored == []
-    for _ in range(2):
-        assert stub.Submit(requests(data, 1), timeout=60).submitted == 1
-
-
-def test_another_answer_under_the_same_number_is_refused(stub, servicer):
-    assert stub.Submit(requests(share(10), 1), timeout=60).submitted == 1
-    other = requests(share(10, chunk=1), 1)
-    assert refusal_of(lambda: stub.Submit(other, timeout=60)) is ErrorCode.SEQUENCE_REUSED
-    assert codec.TO_CURATOR.decode(servicer.stored[0].body).payload[0] == 0
-
-
-def test_a_gap_is_refused_and_work_goes_on_after_what_was_received(stub, servicer):
-    assert refusal_of(lambda: stub.Submit(requests(share(1), 2))) is ErrorCode.OUT_OF_ORDER
-    for number in (1, 2, 3):
-        stub.Submit(requests(share(number), number), timeout=60)
-    work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=2), timeout=60)
-    assert [response.frame.sequence for response in work] == [3]
+def test_a_message_above_the_limit_of_a_call_arrives_whole(gathering):
+    """In frames, and is refused for what it says when the last one is there."""
+    consortium = gathering(2)
+    study = consortium.study.digest
+    for name, party in consortium.parties.items():
+        with party.dial() as connection:
+            statement = approval_statement(study=study, party=name)
+            connection.approve(study, party.identity.sign(statement))
+    long = say("masked input", 0, bytes(9 * strict.MIB), study=study, step=0)
+    body = codec.TO_CURATOR.encode(long) + b"\0"  # which makes it no message
+    message = NumberedMessage(sequence=1, body=body)
+    with consortium.parties["north"].dial() as connection, pytest.raises(WireError) as refusal:
+        connection.submit(study, [message])
+    assert refusal.value.code is ErrorCode.MALFORMED
+    finish(consortium)
 
 
 def http2_frame(kind, payload=b"", *, flags=0):
@@ -147,7 +65,9 @@ def test_a_call_that_a_stopping_server_did_not_take_fails_and_is_not_sent_again(
         target = f"127.0.0.1:{listener.getsockname()[1]}"
         with grpc.insecure_channel(target, options=channel_options(proxy=None)) as channel:
             stub = curator_pb2_grpc.CuratorServiceStub(channel)
-            work = stub.Work(curator_pb2.WorkRequest(study=STUDY, received=0), timeout=30)
-            assert refusal_of(lambda: next(work)) is ErrorCode.UNAVAILABLE
+            work = stub.Work(curator_pb2.WorkRequest(study=bytes(32), received=0), timeout=30)
+            with pytest.raises(grpc.RpcError) as refusal:
+                next(work)
+            assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
         listener.shutdown(socket.SHUT_RDWR)
     assert len(refused) == 1

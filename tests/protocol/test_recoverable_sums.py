@@ -71,10 +71,11 @@ def run_recoverable_sum(plan, vectors, members, *, gone, source):
 
     for name in there(1):
         curator.take_offer(name, parties[name].offer())
-    absent = in_order(plan, [name for name in plan.parties if name not in there(1)])
+    absent = in_order(plan.parties, [name for name in plan.parties if name not in there(1)])
     relayed = curator.relay(absent)
     for name in there(2):
-        words = parties[name].contribute(vectors[name], relayed[name], absent, source=source)
+        assert parties[name].take_boxes(relayed[name], absent) is None
+        words = parties[name].contribute(vectors[name], source=source)
         for number, chunk in enumerate(words):
             curator.accept(name, number, chunk)
     missing = curator.close()
@@ -129,9 +130,8 @@ class Table:
             self.curator.take_offer(name, party.offer())
         self.relayed = self.curator.relay(())
         for name, party in self.parties.items():
-            self.words[name] = party.contribute(
-                self.vectors[name], self.relayed[name], (), source=self.source
-            )
+            assert party.take_boxes(self.relayed[name], ()) is None
+            self.words[name] = party.contribute(self.vectors[name], source=self.source)
             if name not in silent:
                 for number, chunk in enumerate(self.words[name]):
                     self.curator.accept(name, number, chunk)
@@ -269,9 +269,8 @@ def test_a_list_cannot_name_the_reader_strangers_too_many_or_forget_the_absent(i
         other.curator.take_offer(name, other.parties[name].offer())
     relayed = other.curator.relay(("party-3",))
     party = other.parties["party-0"]
-    party.contribute(
-        other.vectors["party-0"], relayed["party-0"], ("party-3",), source=other.source
-    )
+    party.take_boxes(relayed["party-0"], ("party-3",))
+    party.contribute(other.vectors["party-0"], source=other.source)
     with pytest.raises(RemoteProtocolError, match="dealt no keys"):
         party.sign(())
 
@@ -284,9 +283,7 @@ def test_boxes_of_another_sum_or_another_party_do_not_open(identities):
     now, then = table.curator.relay(()), later.curator.relay(())
     for wrong in (then["party-0"], now["party-1"], now["party-0"][:-1] + b"\0"):
         with pytest.raises(RemoteProtocolError, match="signature is wrong"):
-            table.parties["party-0"].contribute(
-                table.vectors["party-0"], wrong, (), source=table.source
-            )
+            table.parties["party-0"].take_boxes(wrong, ())
 
 
 def test_words_of_a_party_come_whole_or_not_at_all(identities):
@@ -297,9 +294,8 @@ def test_words_of_a_party_come_whole_or_not_at_all(identities):
     relayed = table.curator.relay(())
     vectors = {name: np.full(cells, place) for place, name in enumerate(NAMES)}
     for name in NAMES:
-        words = table.parties[name].contribute(
-            vectors[name], relayed[name], (), source=table.source
-        )
+        table.parties[name].take_boxes(relayed[name], ())
+        words = table.parties[name].contribute(vectors[name], source=table.source)
         for number, chunk in enumerate(words[: 1 if name == "party-1" else 2]):
             table.curator.accept(name, number, chunk)
     assert table.curator.close() == ("party-1",)

@@ -9,26 +9,15 @@ from common.analysis import statistics
 from common.analysis.statistics import CodedTable
 from common.analysis.survival import survival
 from common.schema.linked import encode_linked
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import PERSON, linked_schema, make_linked_population
+from tests.harness.schemas import schema
 
 pytestmark = [pytest.mark.slow, pytest.mark.statistical]
-SCHEMA = parley.Schema.from_toml("""
-[[attribute]]
-name = "months"
-kind = "integer"
-min = 0
-max = 23
-bins = 8
-
-[[attribute]]
-name = "died"
-kind = "boolean"
-
-[[attribute]]
-name = "arm"
-kind = "categorical"
-values = ["old", "new"]
-""")
+SCHEMA = schema(
+    'name = "months", kind = "integer", min = 0, max = 23, bins = 8',
+    'name = "died", kind = "boolean"',
+    'name = "arm", kind = "categorical", values = ["old", "new"]',
+)
 
 
 def trial(people, seed):

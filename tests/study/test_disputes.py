@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.agreement import seed_statement
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, Dispute, route_of
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, Dispute
 from common.crypto.sums.shamir import SHARE_BYTES, split
 from common.errors import RemoteProtocolError
 from common.exchanges.recoverable import At, RecoveringParty, Round
@@ -409,7 +409,7 @@ class Pair:
         self.dealer, self.receiver = people["one"], people["two"]
         self.roster, source = members["one"].roster, SeededRandomSource("boxes")
         self.secret = source.random_bytes(32)
-        self.route = route_of(
+        self.route = BoxRoute(
             self.plan, self.roster, source.random_bytes(32), dealer="one", receiver="two"
         )
         self.shares = tuple(split(source.random_bytes(32), holders=2, threshold=2, source=source))

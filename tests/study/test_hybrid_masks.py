@@ -109,7 +109,7 @@ def test_the_curator_takes_each_party_s_seeds_once_and_nothing_else(begun, study
             curator.receive("north", dealt(payload))
     assert curator.receive("north", sent["north"]) == []
     assert curator.receive("north", sent["north"]) == [], "a repeated message changes nothing"
-    with pytest.raises(RemoteProtocolError, match="'north' dealt the seeds of this study before"):
+    with pytest.raises(RemoteProtocolError, match="'north' sent its share keys before"):
         curator.receive("north", dealt(frame([b"one", b"two"])))
     assert curator.state is RoleState.SETTING_UP
     assert set(curator.waiting_for) == {"east", "south"}

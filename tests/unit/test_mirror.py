@@ -4,10 +4,7 @@ The tests of `common/schema/codes.py` are in `tests/unit/schema/test_codes.py`, 
 `party/ledger.py` in `tests/unit/party/test_ledger.py`.
 """
 
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("common", "curator", "party", "parley")
+from tests.harness.sources import ROOT, sources
 
 # Modules whose work only shows when others join in: roles, sums, services, releases.
 TESTED_IN = """
@@ -45,7 +42,7 @@ unit/methods/test_conditional: common/bayes/form
 unit/parley/cli/commands/test_keys: common/wire/pki/keyring
 unit/parley/cli/commands/test_service: party/backup
 unit/parley/cli/commands/test_verify: common/release/derive common/release/model_file
-  common/release/stated common/release/verify
+  common/release/verify
 unit/parley/test_python_api: common/fitted/loading common/fitted/model parley/models/single_owner
   parley/reader/fitted
 unit/party/sources/kinds/test_files: common/tables/files
@@ -54,7 +51,6 @@ unit/party/ui/test_site: party/ui/pages
 unit/privacy/test_noise_law: common/privacy/laws/discrete_laplace common/privacy/laws/limits
   common/privacy/laws/skellam
 unit/release/test_archive: common/release/contents common/release/integrity
-unit/schema/test_conditions: common/schema/domains
 unit/tables/test_table_file: common/tables/csv_file
 """
 
@@ -68,14 +64,8 @@ def places():
 
 
 def modules():
-    found = [
-        path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py")
-    ]
-    return {
-        path.with_suffix("").as_posix()
-        for path in found
-        if not path.stem.startswith("__") and "v1" not in path.parts
-    }
+    paths = (path.removesuffix(".py") for path in sources())
+    return {path for path in paths if not path.rpartition("/")[2].startswith("__")}
 
 
 def own_test(module):

@@ -379,7 +379,7 @@ def test_a_method_with_a_model_of_its_own_takes_conditions_and_rules(add, tmp_pa
     assert not ((drawn["a"] == "x") & (drawn["b"] == "z")).any()
     assert abs((drawn["a"] == "x").mean() - 1 / 3) < 0.05
     made.save(tmp_path / "release")
-    assert verify(tmp_path / "release", unsigned=True).derived
+    assert verify(tmp_path / "release", unsigned=True).consistency.derived
 
 
 def test_an_exchange_is_one_file(add, tmp_path, monkeypatch):

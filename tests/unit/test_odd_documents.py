@@ -40,8 +40,8 @@ ODD = [
     dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
 ]  # fmt: skip
 OF_JSON = [*PLAIN, None]
-SAMPLED = 400  # replacements in a document
-SAMPLED_RELEASES = 12
+SAMPLED = 200  # replacements in a document
+SAMPLED_RELEASES = 8
 
 SCHEMA = """
 [[attribute]]

@@ -2,9 +2,10 @@
 
 import ast
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+
+from tests.harness.sources import ROOMS, parsed, sources
 
 PLAIN = {"str", "bytes", "int", "float", "bool", "Path", "Fraction"}
 # Pairs whose order is the field's own, or ours everywhere: what is charged, then its delta; the key
@@ -15,7 +16,6 @@ CUSTOMARY = {
     ("key", "text"), ("key", "url"), ("key", "value"), ("key", "default"),
     ("title", "lead"), ("words", "kind"), ("package", "name"),
 }  # fmt: skip
-ROOMS = ("common", "curator", "party", "parley")
 
 
 def functions(body, owner=""):
@@ -30,9 +30,9 @@ def functions(body, owner=""):
             yield f"{owner}{node.name}", given[bool(owner) :]
 
 
-def pairs(source):
+def pairs(tree):
     """The functions with neighbours of one plain type, and the first pair of each."""
-    for name, given in functions(ast.parse(source).body):
+    for name, given in functions(tree.body):
         for one, other in pairwise(given):
             types = {ast.unparse(each.annotation) for each in (one, other) if each.annotation}
             if len(types) == 1 and types <= PLAIN and (one.arg, other.arg) not in CUSTOMARY:
@@ -42,16 +42,10 @@ def pairs(source):
 
 def test_a_pair_is_found():
     source = "class A:\n def f(self, a: str, b: str): ...\ndef g(a: str, *, b: str): ..."
-    assert list(pairs(source)) == ["A.f(a, b)"]
+    assert list(pairs(ast.parse(source))) == ["A.f(a, b)"]
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_neighbours_of_one_type_are_told_apart_by_keyword(room):
-    root = Path(__file__).parents[2]
-    found = [
-        f"{path.relative_to(root)}: {pair}"
-        for path in sorted((root / room).rglob("*.py"))
-        if "v1" not in path.parts
-        for pair in pairs(path.read_text(encoding="utf-8"))
-    ]
+    found = [f"{path}: {pair}" for path in sources(room) for pair in pairs(parsed(path))]
     assert found == []

@@ -10,7 +10,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (
     "docs/audit.md", "docs/commitments.md", "docs/threat-model.md", "docs/theorem.md",
-    "docs/attacks.md", "docs/proofs.md", "SECURITY.md",
+    "docs/attacks.md", "docs/proofs.md", "docs/failure.md", "SECURITY.md",
 )  # fmt: skip
 PATH = re.compile(
     r"`((?:common|curator|party|parley|tests|benchmarks|deploy)/[\w./-]+)(?:::(\w+))?`"
@@ -37,6 +37,14 @@ def test_every_file_and_test_that_a_page_names_exists(page):
 def test_a_name_that_does_not_exist_is_noticed():
     text = "`party/nowhere.py`, `tests/unit/test_house.py::test_nothing`, `party/role.py`"
     assert list(unknown(text)) == ["party/nowhere.py", "tests/unit/test_house.py::test_nothing"]
+
+
+def test_every_test_of_failure_over_a_network_is_on_its_page():
+    known = {test for _, test in named((ROOT / "docs/failure.md").read_text())}
+    files = ("network_namespaces", "clock_jumps", "full_disk", "deliveries")
+    paths = [ROOT / "tests" / "integration" / f"test_{file}.py" for file in files]
+    for path in (*paths, ROOT / "tests" / "chaos" / "test_chaos.py"):
+        assert set(re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE)) <= known
 
 
 def test_the_tour_has_ten_files_in_order():

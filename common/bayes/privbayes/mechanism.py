@@ -33,7 +33,7 @@ from common.bayes.privbayes.scores import Scores, Scoring
 from common.errors import InputError, PolicyError
 from common.marginals import BinarySubsets, count
 from common.privacy import sensitivity
-from common.privacy.accountant import Accountant, exponential_charge, laplace_charge
+from common.privacy.accountant import Accountant, Charge, laplace_charge
 from common.privacy.exponential import exponential_mechanism
 from common.privacy.randomness import RandomSource, below
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -124,9 +124,10 @@ class PrivateSelect:
         """Charge, then draw an index with probability rising with its score."""
         self._drawn += 1
         self._accountant.charge(
-            exponential_charge(
-                f"network: choice {self._drawn} of {self._draws}",
-                epsilon=self._epsilon,
+            Charge(
+                step=f"network: choice {self._drawn} of {self._draws}",
+                mechanism="exponential mechanism",
+                costs={OWNER: self._epsilon},
                 sensitivities={OWNER: sensitivity + 2 * score_error},
             )
         )

@@ -86,13 +86,13 @@ class PublicIdentity:
         characters = base64.b32encode(digest[: 5 * _FINGERPRINT_CHARACTERS // 8]).decode()
         return _grouped(characters.translate(_TO_CROCKFORD))
 
-    def verify(self, signature: bytes, *, message: bytes) -> None:
-        """Raise `InvalidSignature` unless this identity signed the message."""
+    def signed(self, message: bytes, *, signature: bytes) -> bool:
+        """Return whether this is the identity's signature of the message."""
         try:
-            key = Ed25519PublicKey.from_public_bytes(self._part(0))
-        except ValueError as error:
-            raise InvalidSignature from error
-        key.verify(signature, message)
+            Ed25519PublicKey.from_public_bytes(self._part(0)).verify(signature, message)
+        except (ValueError, InvalidSignature):
+            return False
+        return True
 
     @property
     def agreement_key(self) -> X25519PublicKey:

@@ -12,13 +12,11 @@ Rules:
 - A blinding factor is used once.
 - `PrivateKey` is never printed, pickled or copied; `common.crypto.key_files` stores it.
 
-phe does what it does as fast as we could: it holds the private key, checks it, and decrypts, and
-`PublicKey.as_phe` hands out the key as an object of phe. What is ours is what phe does not have:
-primes that fixed-base blinding needs (phe's moduli would not do), the blinding base h, packing, and
-fixed-width bytes that carry h. phe's own encryption is not used: it pays a full-size r^n for every
-value, and draws from `random`. Tests check both ways: phe reads what we encrypt, and we read what
-phe encrypts. It is the only GPLv3 library used, and the reason this project is licensed
-GPL-3.0-only; nothing else imports it.
+phe holds the private key, checks it, and decrypts. Ours is what phe does not have: primes that
+fixed-base blinding needs, the blinding base h, packing, and fixed-width bytes that carry h. phe's
+own encryption pays a full-size r^n for every value, and draws from `random`. Tests check that each
+reads what the other encrypts. It is the only GPLv3 library used, and the reason this project is
+licensed GPL-3.0-only; nothing else imports it.
 
 Secret primes are Lim-Lee primes, p = 2ab + 1 with a and b large primes. Why not any prime (which is
 what phe draws): blinding with a fixed base (`common.crypto.paillier.blinding`) needs a modulus
@@ -32,19 +30,8 @@ random square generates them except with probability below 2^-500 (2048-bit keys
 tried in pairs [Lim, Lee, "A key recovery attack on discrete log-based schemes using a prime order
 subgroup", CRYPTO 1997, section 4] take seconds. GnuPG makes its ElGamal primes in the same way.
 
-Not here: blinding (blinding.py), many counts in one plaintext (packing.py), the secret key at rest
-(`common.crypto.key_files`), sums over parties.
-
 Known weakness: the exponentiations of `decrypt` are not constant-time. Where a peer can both choose
 a ciphertext and time its decryption finely, call `rerandomise` before `decrypt`.
-
-Example:
-    >>> private_key = generate_key_pair(2048, source)
-    >>> public_key = private_key.public_key
-    >>> blinder = FixedBaseBlinder(public_key, source)
-    >>> first, second = public_key.encrypt([20, -3], blinder)
-    >>> private_key.decrypt([public_key.add(first, second)])
-    [17]
 """
 
 from __future__ import annotations

@@ -15,14 +15,6 @@ not cancel) passes that check in each of the slots with probability below one ha
 
 A party that meets a noise draw beyond the bound of its law stops; it must not draw again, which
 would change the noise's law (`common.privacy.noise_law`).
-
-Example:
-    >>> packing = Packing(
-    ...     plaintext_bits=public_key.plaintext_bits, rows=45_222, parties=10,
-    ...     noise_bound=DiscreteLaplace(Fraction(60)).bound(10 * 640),
-    ... )
-    >>> plaintexts = packing.pack(counts + noise, rows=own_rows, shares=1)
-    >>> totals = packing.unpack(private_key.decrypt(product), count=640)
 """
 
 from __future__ import annotations

@@ -28,12 +28,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from cryptography.exceptions import InvalidSignature
-
 from common.crypto.framing import frame, unframe
 from common.crypto.identities.envelope import Mailbox
 from common.crypto.identities.identity import (
-    SIGNATURE_BYTES,
     BoxSeeds,
     LocalParty,
     PublicIdentity,
@@ -134,13 +131,8 @@ def is_drawn(
     study: bytes, drawer: PublicIdentity, dealer: PublicIdentity, *, seed: bytes, signature: bytes
 ) -> bool:
     """Return whether the drawer signed this seed for the boxes of a dealer."""
-    if (len(seed), len(signature)) != (SEED_BYTES, SIGNATURE_BYTES):
-        return False
-    try:
-        drawer.verify(signature, message=seed_statement(study, drawer, dealer, seed))
-    except InvalidSignature:
-        return False
-    return True
+    statement = seed_statement(study, drawer, dealer, seed)
+    return len(seed) == SEED_BYTES and drawer.signed(statement, signature=signature)
 
 
 def envelopes_in(payload: bytes, *, count: int, what: str) -> Sequence[bytes]:

@@ -16,19 +16,7 @@ Now the curator and every party can do what the receiver did: if the box opens t
 receiver is at fault, and otherwise the dealer is.
 
 **Claim.** An honest party is never at fault, and a dispute shows nothing that the curator and t
-colluding parties did not know.
-
-An honest dealer signs one box for a receiver and a sum, and it opens. An honest receiver signs only
-that a box with the dealer's signature does not open, and the dealer's answer, if it fits the box's
-key, leads to the receiver's own attempt. So honest parties never dispute with each other, and the
-one at fault is the one that deviated. An honest dealer answers only to the receiver's signature
-under the very box that it dealt; that receiver is not honest, and knew the shares in the box. The
-secret belongs to this one box: all other boxes of the dealer stay closed.
-
-With seeds: an honest receiver signs one seed for a dealer and a study, so a dealer that shows
-another has no signature to it and is at fault. An honest dealer dealt nothing before it had the
-receiver's seed with a signature, so it can always show both. What the seed protects are boxes of
-this dealer for this receiver and the masks of the two, one of whom is not honest and knew all that.
+colluding parties did not know (docs/proofs.md, "Owners that go missing").
 
 **What follows.** The party at fault leaves. Without a receiver the sum goes on as without any
 missing party. Without a dealer it may have too few shares of the dealer's key to finish, so the
@@ -39,9 +27,9 @@ one of the two is opened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -65,15 +53,20 @@ HYBRID_ANSWER_BYTES = KEY_BYTES + SEED_BYTES + SIGNATURE_BYTES
 _NONCE = bytes(12)  # a box key seals one box
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BoxRoute:
     """From which dealer to which receiver a box goes, and in which sum."""
 
     plan: SumPlan
+    identities: Mapping[str, PublicIdentity]
+    public: bytes  # the dealer's key of the sum
+    _: KW_ONLY
     dealer: str
     receiver: str
-    ends: tuple[PublicIdentity, PublicIdentity]  # of dealer and receiver
-    public: bytes  # the dealer's key of the sum
+
+    @property
+    def ends(self) -> tuple[PublicIdentity, PublicIdentity]:
+        return self.identities[self.dealer], self.identities[self.receiver]
 
     def seal(
         self,
@@ -93,8 +86,8 @@ class BoxRoute:
 
     def require_signed(self, box: bytes) -> None:
         """Raise RemoteProtocolError unless the dealer signed the box."""
-        signed = self._statement("share box", box[:_SEALED_BYTES])
-        if not _verifies(self.ends[0], box[_SEALED_BYTES:], signed):
+        statement = self._statement("share box", box[:_SEALED_BYTES])
+        if not self.ends[0].signed(statement, signature=box[_SEALED_BYTES:]):
             raise RemoteProtocolError(
                 f"the box of key shares from {self.dealer!r} to {self.receiver!r} was changed on "
                 "its way, or made for another sum: its signature is wrong"
@@ -116,7 +109,7 @@ class BoxRoute:
 
     def require_accused(self, box: bytes, *, signature: bytes) -> None:
         """Raise RemoteProtocolError unless the receiver signed that this box does not open."""
-        if not _verifies(self.ends[1], signature, self._statement("refused box", box)):
+        if not self.ends[1].signed(self._statement("refused box", box), signature=signature):
             raise RemoteProtocolError(
                 f"{self.receiver!r} did not sign that this box of {self.dealer!r} does not open"
             )
@@ -157,18 +150,6 @@ class BoxRoute:
         return frame((f"parley {what} 2", self.plan.digest, *ends, self.public, content))
 
 
-def route_of(
-    plan: SumPlan,
-    identities: Mapping[str, PublicIdentity],
-    public: bytes,
-    *,
-    dealer: str,
-    receiver: str,
-) -> BoxRoute:
-    ends = (identities[dealer], identities[receiver])
-    return BoxRoute(plan=plan, dealer=dealer, receiver=receiver, ends=ends, public=public)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispute:
     """A box that its receiver could not open, for everyone to judge."""
@@ -177,17 +158,18 @@ class Dispute:
     receiver: str
     evidence: bytes  # the dealer's public key of the sum, and the box
     signature: bytes  # the receiver's accusation
-    secret: bytes  # the dealer's answer: of the box's own key; a hybrid study: with seed, signature
+    # The dealer's answer: of the box's own key; in a hybrid study with the seed and its signature.
+    secret: bytes | None = None
 
     def at_fault(self, plan: SumPlan, identities: Mapping[str, PublicIdentity]) -> str:
         """Return who is at fault; RemoteProtocolError unless both signed what they claim."""
         public, box = self.evidence[:KEY_BYTES], self.evidence[KEY_BYTES:]
         if not {self.dealer, self.receiver} <= set(plan.parties) or len(box) != BOX_BYTES:
             raise RemoteProtocolError("a dispute is about a box between two parties of the sum")
-        route = route_of(plan, identities, public, dealer=self.dealer, receiver=self.receiver)
+        route = BoxRoute(plan, identities, public, dealer=self.dealer, receiver=self.receiver)
         route.require_signed(box)
         route.require_accused(box, signature=self.signature)
-        return route.at_fault(box, secret=self.secret)
+        return route.at_fault(box, secret=self.secret or b"")
 
 
 def check_begun_again(plan: SumPlan, *, may_miss: int) -> None:
@@ -209,11 +191,3 @@ def _agreed(private: X25519PrivateKey, peer: X25519PublicKey) -> bytes:
         return private.exchange(peer)
     except ValueError:  # a point of low order: the secret would be known to all
         raise RemoteProtocolError("a party's identity has an X25519 key of low order") from None
-
-
-def _verifies(identity: PublicIdentity, signature: bytes, statement: bytes) -> bool:
-    try:
-        identity.verify(signature, message=statement)
-    except InvalidSignature:
-        return False
-    return True

@@ -5,8 +5,8 @@ under ML-KEM-768 (`agreement`). HKDF-SHA256 turns it into an AES-256 key for ONE
 its plan (study, step, parties, cells, scales) is the salt, and the two identities are in `info`.
 The AES-CTR stream under that key is added by the party that comes first in the plan and subtracted
 by the other, so over all parties the masks cancel. A coalition of the curator and as many parties
-as the study tolerates learns the honest parties' total and nothing else; the proof is below
-[Bonawitz17, section 4, without recovery: every party must answer].
+as the study tolerates learns the honest parties' total and nothing else [Bonawitz17, section 4,
+without recovery: every party must answer].
 
 Two moduli. `ring_masks` are integers modulo a Paillier modulus n, one per ciphertext: 128 bits
 more than n are drawn and reduced, so each is within 2^-128 of uniform. `word_masks` are 64-bit
@@ -16,30 +16,14 @@ A mask must serve one contribution only: two different vectors under the same ma
 difference. The plan's digest sees to it as long as an owner never answers one plan twice with
 different vectors: it answers each chunk once, and its journal repeats stored bytes.
 
-**Who shares a mask with whom.** With a mask for every pair of K parties a party's work grows with
-K. Fewer pairs do, if the graph that colluders leave behind is connected.
-
-**What is needed.** Let a graph have a mask on every edge: uniform in the integers modulo M,
-independent of the others, added by one end and subtracted by the other. Colluders know the masks of
-all edges they touch. *If the graph without them is connected, the others' masked vectors are
-uniform among all vectors with the same total:* nothing but the total can be learnt.
-Proof. Take a spanning tree of the honest parties and fix the masks of all other edges. Cut
-off a leaf of the tree: the leaf's vector is shifted by its tree edge's mask, which nothing else at
-the leaf depends on, so it is uniform whatever the rest is; its parent's vector is shifted by the
-negative, and the rest is a smaller tree. At the root nothing is free: what it holds is the total
-less the others. (It holds modulo any M: a tree's incidence matrix has a unit in every leaf.)
-
-**What is taken.** The parties stand in a circle, in the order of the plan, and share a mask with
-the h next ones on either side. *Without any 2h - 1 of them, the rest is connected.* Proof. Take
-two parties that are left. The circle has two arcs between them, and in one of the arcs at most
-h - 1 parties are missing. So along this arc each party that is left has the next one within h
-places, hence as a partner. (This is Harary's graph of connectivity 2h, with the least edges.)
-
-2h is the larger of t + 1, for the t colluders of the study, and 32, rounded up to an even number.
-So up to 33 parties every two share a mask, and no coalition learns more than the
-others' total; beyond that, none of up to max(t, 31) parties does, certainly, not just probably.
-Unlike random graphs [Bell20] it needs no assumption about how colluders are spread: they may stand
-where they like. A party's work does not depend on K.
+**Who shares a mask with whom.** The parties stand in a circle, in the order of the plan, and share
+a mask with the h next ones on either side. 2h is the larger of t + 1, for the t colluders of the
+study, and 32, rounded up to an even number: without any 2h - 1 parties the circle is connected, and
+then the others' masked vectors are uniform among all vectors with the same total (docs/proofs.md,
+"Who shares masks with whom"; this is Harary's graph of connectivity 2h). So up to 33 parties no
+coalition learns more than the others' total; beyond that, none of up to max(t, 31) parties does,
+certainly, not just probably. Unlike random graphs [Bell20] it needs no assumption about how
+colluders are spread. A party's work does not depend on K.
 
 Where d parties may go missing, h is at least 2 (t + d) + 1: see `recovery`, whose proof needs it.
 """

@@ -37,17 +37,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from gmpy2 import gcd, invert, mpz, powmod
-from numpy.typing import NDArray
 
 from common.crypto.framing import frame
 from common.crypto.identities.envelope import Mailbox
 from common.crypto.identities.identity import LocalParty
 from common.crypto.paillier.keys import PrivateKey, PublicKey
 from common.errors import RemoteProtocolError
-from common.privacy.randomness import RandomSource, below, permutation
+from common.privacy.randomness import AgreedRandomSource, RandomSource, below, permutation
 from common.privacy.secret import Secret
 
 SEED_BYTES = 32
@@ -208,22 +205,7 @@ def agreed_permutation(seed: bytes, *, context: bytes, parties: int) -> list[int
     if len(seed) != SEED_BYTES:
         raise RemoteProtocolError(f"a permutation seed has {SEED_BYTES} bytes, not {len(seed)}")
     key = hashlib.sha256(frame(("parley permutation 1", seed, context))).digest()
-    return permutation(parties, _SeedStream(key))
-
-
-class _SeedStream:
-    """The AES-CTR stream of an agreed seed, as a random source for `permutation`."""
-
-    private = True
-
-    def __init__(self, key: bytes) -> None:
-        self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._encryptor.update(bytes(count))
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        return np.frombuffer(self.random_bytes(8 * count), dtype="<u8")
+    return permutation(parties, AgreedRandomSource(key))
 
 
 def _prove_bit(

@@ -64,7 +64,7 @@ from common.crypto.identities.identity import (
     LocalParty,
     PublicIdentity,
 )
-from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, route_of
+from common.crypto.sums.boxes import BOX_BYTES, KEY_BYTES, BoxRoute, Dispute
 from common.crypto.sums.masks import PairwiseMasks, partners
 from common.crypto.sums.missing_lists import (
     check_missing,
@@ -83,7 +83,7 @@ from common.crypto.sums.sum_keys import (
     wrapped_bytes,
 )
 from common.crypto.sums.words import as_total, read_words, word_chunks
-from common.errors import RemoteProtocolError
+from common.errors import LocalError, RemoteProtocolError
 from common.privacy.randomness import RandomSource
 
 _NO_SIGNATURE = bytes(SIGNATURE_BYTES)
@@ -124,8 +124,10 @@ class RecoverableParty:
             for holder, of_seed, key in zip(self._holders, *dealt, strict=True)
         }
         self._box_secrets = {name: source.random_bytes(SECRET_BYTES) for name in self._partners}
-        self._absent: tuple[str, ...] | None = None  # those who dealt no keys
+        self._without_keys: tuple[str, ...] | None = None  # who dealt none
+        self._keys_of: dict[str, bytes] = {}
         self._shares_of: dict[str, tuple[bytes, bytes]] = {}
+        self._absent: tuple[str, ...] | None = None  # those who dealt no keys, once words are made
         self._missing: tuple[str, ...] | None = None
         self._revealed = False
 
@@ -137,13 +139,20 @@ class RecoverableParty:
         wrapped = (self._key.wrap(name, self._seed_with(name)) for name in self._partners)
         return self._key.public + boxes + b"".join(wrapped)
 
-    def accusation(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
-        """Return whose signed box does not open, with this party's signature; None if all do."""
-        check_missing(self._plan, absent, of=self._name)
+    def take_boxes(self, relayed: bytes, absent: Sequence[str]) -> tuple[str, bytes] | None:
+        """Open the boxes of the partners that are there; the absent ones dealt no keys.
+
+        Return whose signed box does not open, with this party's signature; None if all do.
+        """
+        self._check_missing(absent)
+        keys, dealt = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
         for name, (public, box) in self._cut_boxes(relayed, absent).items():
             route = self._from(name, public)
-            if route.open(box, self._party.identity, seeds=self._box_seeds(name)) is None:
+            shares = route.open(box, self._party.identity, seeds=self._box_seeds(name))
+            if shares is None:
                 return name, route.accuse(box, self._party.identity)
+            keys[name], dealt[name] = public, shares
+        self._without_keys, self._keys_of, self._shares_of = tuple(absent), keys, dealt
         return None
 
     def open_box(self, receiver: str, signature: bytes) -> bytes:
@@ -154,35 +163,22 @@ class RecoverableParty:
         seeds, secret = self._box_seeds(receiver), self._box_secrets[receiver]
         return secret if seeds is None else secret + seeds.sealing + seeds.signature
 
-    def contribute(
-        self,
-        values: NDArray[np.int64],
-        relayed: bytes,
-        absent: Sequence[str],
-        *,
-        source: RandomSource,
-    ) -> list[bytes]:
-        """Round 2: the masked words, chunk after chunk.
-
-        `relayed` has the public key and the box of each partner that is there; the absent ones
-        dealt no keys. A side that raises has not changed.
-        """
-        if self._absent is not None:
-            raise RemoteProtocolError(f"the keys of step {self._plan.step} came before")
-        check_missing(self._plan, absent, of=self._name)
+    def contribute(self, values: NDArray[np.int64], *, source: RandomSource) -> list[bytes]:
+        """Round 2: the masked words, chunk after chunk; once, when all boxes are open."""
+        if self._absent is not None or self._without_keys is None:
+            raise LocalError(f"the words of step {self._plan.step} are made once, of open boxes")
         check_values(self._plan, self._name, values)
-        keys, shares = self._opened(relayed, absent)
         pairs = [
             (
                 self._name,
                 name,
-                self._key.mask_key(keys[name], seed=self._seed_with(name), absent=absent),
+                self._key.mask_key(public, seed=self._seed_with(name), absent=self._without_keys),
             )
-            for name in keys
+            for name, public in self._keys_of.items()
         ]
         own_mask = own_mask_key(self._plan, self._name, self._seed)
         masks = _masks(self._plan, pairs, [own_mask])
-        self._absent, self._shares_of = tuple(absent), shares
+        self._absent = self._without_keys
         noise = draw_noise(self._plan, source)
         return word_chunks(self._plan, name=self._name, values=values, noise=noise, masks=masks)
 
@@ -195,7 +191,7 @@ class RecoverableParty:
                 f"a second list for the sum of step {self._plan.step}: this party signed "
                 f"that {names_of(self._missing)} is missing and signs no other"
             )
-        check_missing(self._plan, missing, of=self._name, at_least=self._absent)
+        self._check_missing(missing, at_least=self._absent)
         self._missing = tuple(missing)
         return self._party.identity.sign(list_statement(self._plan, self._absent, missing))
 
@@ -216,25 +212,15 @@ class RecoverableParty:
             shares.append(key if name in self._missing else own_mask)
         return b"".join(shares)
 
+    def _check_missing(self, missing: Sequence[str], at_least: Sequence[str] = ()) -> None:
+        plan, name = self._plan, self._name
+        check_missing(plan.parties, missing, may_miss=plan.may_miss, of=name, at_least=at_least)
+
     def _seed_with(self, partner: str) -> bytes:
         return seed_of_sum(self._plan, self._party, partner)
 
     def _box_seeds(self, partner: str) -> BoxSeeds | None:
         return self._party.seeds_with(partner) if self._plan.hybrid else None
-
-    def _opened(
-        self, relayed: bytes, absent: Sequence[str]
-    ) -> tuple[dict[str, bytes], dict[str, tuple[bytes, bytes]]]:
-        keys, dealt = dict[str, bytes](), dict[str, tuple[bytes, bytes]]()
-        for name, (public, box) in self._cut_boxes(relayed, absent).items():
-            seeds = self._box_seeds(name)
-            shares = self._from(name, public).open(box, self._party.identity, seeds=seeds)
-            if shares is None:
-                raise RemoteProtocolError(
-                    f"{self._name!r} cannot open the key shares of {name!r}, which {name!r} signed"
-                )
-            keys[name], dealt[name] = public, shares
-        return keys, dealt
 
     def _cut_boxes(self, relayed: bytes, absent: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
         """Return each partner's public key and its box for this party, which it signed."""
@@ -255,12 +241,11 @@ class RecoverableParty:
         )
 
     def _from(self, dealer: str, public: bytes) -> BoxRoute:
-        roster = self._party.roster
-        return route_of(self._plan, roster, public, dealer=dealer, receiver=self._name)
+        return BoxRoute(self._plan, self._party.roster, public, dealer=dealer, receiver=self._name)
 
     def _to(self, receiver: str) -> BoxRoute:
-        roster = self._party.roster
-        return route_of(self._plan, roster, self._key.public, dealer=self._name, receiver=receiver)
+        roster, public = self._party.roster, self._key.public
+        return BoxRoute(self._plan, roster, public, dealer=self._name, receiver=receiver)
 
     def _check_signatures(
         self, signatures: bytes, absent: Sequence[str], missing: Sequence[str]
@@ -321,22 +306,21 @@ class RecoverableCurator:
             self._boxes[sender, receiver], self._wrapped[sender, receiver] = box, seed
 
     def _route(self, public: bytes, *, dealer: str, receiver: str) -> BoxRoute:
-        return route_of(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
+        return BoxRoute(self._plan, self._identities, public, dealer=dealer, receiver=receiver)
 
-    def require_accused(self, *, dealer: str, receiver: str, signature: bytes) -> None:
-        """Raise RemoteProtocolError unless the receiver signed that the dealer's box is bad."""
+    def dispute(self, *, dealer: str, receiver: str, signature: bytes) -> Dispute:
+        """Return the dispute about a box that its receiver signed not to open."""
         if (dealer, receiver) not in self._boxes:
             raise RemoteProtocolError(f"{receiver!r} was dealt no box by {dealer!r}")
-        route = self._route(self._keys[dealer], dealer=dealer, receiver=receiver)
-        route.require_accused(self._boxes[dealer, receiver], signature=signature)
-
-    def evidence(self, *, dealer: str, receiver: str) -> bytes:
-        """Return the dealer's public key and its box for the receiver."""
-        return self._keys[dealer] + self._boxes[dealer, receiver]
+        public, box = self._keys[dealer], self._boxes[dealer, receiver]
+        route = self._route(public, dealer=dealer, receiver=receiver)
+        route.require_accused(box, signature=signature)
+        evidence = public + box
+        return Dispute(dealer=dealer, receiver=receiver, evidence=evidence, signature=signature)
 
     def relay(self, absent: Collection[str]) -> dict[str, bytes]:
         """Close the first round: for each party that is there, its partners' keys and boxes."""
-        self._absent = in_order(self._plan, absent)
+        self._absent = in_order(self._plan.parties, absent)
         there = [name for name in self._plan.parties if name not in absent]
         return {
             name: b"".join(

@@ -12,10 +12,8 @@ X25519 secret of two such keys. With it, the secret is the input of a KDF:
     wrapped seed            seed XOR HKDF(secret; "wrapped seed", partner), sent to the curator
     mask of a pair          HKDF(X25519 secret of the sum's two keys || seed)
 
-each with the plan's digest as salt. A pair's seed of the sum is known to the two parties alone. A
-wrapped seed tells nothing about it while the secret is unknown, because its pad is used once. Who
-joins the secret of a missing party reads its seeds from what it had wrapped. The pair's secret of
-the study, from which other sums derive other seeds, does not follow from them.
+each with the plan's digest as salt. Who joins the secret of a missing party reads its seeds of this
+sum from what it had wrapped, and those of no other sum (docs/proofs.md, "Owners that go missing").
 
 A party that wraps a wrong seed can only keep the sum from finishing, which it can do anyway: the
 total is then outside of its bounds.

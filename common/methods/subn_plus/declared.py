@@ -95,18 +95,18 @@ class DeclaredTables:
     cost: Fraction
     others: Fraction | None = None
 
-    def reach(self, facts: PublicFacts, own: Attributes, by: Attributes = ()) -> float:
+    def reach(self, facts: PublicFacts, columns: Attributes, by: Attributes = ()) -> float:
         """Forecast how far the interval of a relation of these columns reaches to either side.
 
         In units of the columns' deviations: that of a correlation, or of a mean or a proportion in
         each group `by` some of them; 1 if no table holds them.
         """
         noise = deviation(facts, self.cost, len(self.tables))
-        holding = self._holding(facts, own)
-        return min((_reach(facts, noise, table, own, by) for table in holding), default=1.0)
+        holding = self._holding(facts, columns)
+        return min((_reach(facts, noise, table, columns, by) for table in holding), default=1.0)
 
-    def _holding(self, facts: PublicFacts, own: Attributes) -> list[DeclaredTable]:
-        varied, events = set(own).intersection(facts.cut), about_events(own, facts.events)
+    def _holding(self, facts: PublicFacts, columns: Attributes) -> list[DeclaredTable]:
+        varied, events = set(columns).intersection(facts.cut), about_events(columns, facts.events)
         return [
             table
             for table in self.tables
@@ -124,7 +124,7 @@ def _reach(
     facts: PublicFacts,
     noise: float,
     table: DeclaredTable,
-    own: Attributes,
+    columns: Attributes,
     by: Attributes = (),
 ) -> float:
     """Forecast the reach of a relation in a table: noise, what groups hide, and sampling.
@@ -133,9 +133,9 @@ def _reach(
     columns or by those that are named, it rests on that group's part of the rows alone.
     """
     widths = dict(zip(table.attributes, table.widths, strict=True))
-    inside = sorted((widths[a] for a in own if a in widths), reverse=True)
+    inside = sorted((widths[a] for a in columns if a in widths), reverse=True)
     parts = prod(widths[a] for a in by if a in widths) if by else prod(inside[2:])
-    grouped = any(facts.sizes[a] > table.groups for a in own if a in widths)
+    grouped = any(facts.sizes[a] > table.groups for a in columns if a in widths)
     hidden = _HIDDEN / table.groups**2 if grouped else 0.0
     sampled = 1 / sqrt(facts.rows / parts)
     moved = noise * sqrt(prod(widths.values()) * parts)
@@ -152,21 +152,21 @@ def tables_for(facts: PublicFacts, cost: Fraction, widths: Widths | None = None)
     if len(sets) <= MOST_MERGED:
         sets = _merged(facts, cost, sets)
     noise = deviation(facts, cost, len(sets))
-    tables = tuple(_finest(facts, noise, own, widths) for own in sets)
+    tables = tuple(_finest(facts, noise, columns, widths) for columns in sets)
     return DeclaredTables(tables, by_pairs, cost)
 
 
 def _finest(
-    facts: PublicFacts, noise: float, own: Attributes, widths: Widths | None = None
+    facts: PublicFacts, noise: float, columns: Attributes, widths: Widths | None = None
 ) -> DeclaredTable:
     """Return the table in the number of groups whose forecast reach is least."""
-    most = max(2, min(max(facts.sizes[a] for a in own), MOST_GROUPS))
+    most = max(2, min(max(facts.sizes[a] for a in columns), MOST_GROUPS))
     choices = []
     for groups in range(2, most + 1):
-        by_size = tuple(min(facts.sizes[a], groups) for a in own)
-        shape = by_size if widths is None else tuple(widths(a, groups=groups) for a in own)
-        choices.append(DeclaredTable(own, groups, shape))
-    return min(choices, key=lambda table: _reach(facts, noise, table, own))
+        by_size = tuple(min(facts.sizes[a], groups) for a in columns)
+        shape = by_size if widths is None else tuple(widths(a, groups=groups) for a in columns)
+        choices.append(DeclaredTable(columns, groups, shape))
+    return min(choices, key=lambda table: _reach(facts, noise, table, columns))
 
 
 def declared_sets(facts: PublicFacts) -> tuple[Attributes, ...]:
@@ -186,24 +186,27 @@ def _without_drowned(
     sets, by_pairs = declared_sets(facts), list[Attributes]()
     while True:
         noise = deviation(facts, cost, len(sets))
-        drowned = next((own for own in sets if len(own) > 2 and _drowns(facts, noise, own)), None)
+        drowned = next(
+            (columns for columns in sets if len(columns) > 2 and _drowns(facts, noise, columns)),
+            None,
+        )
         if drowned is None:
             return sets, tuple(by_pairs)
         by_pairs.append(drowned)
-        rest = (own for own in sets if own != drowned)
+        rest = (columns for columns in sets if columns != drowned)
         sets = _maximal(facts, (*rest, *combinations(drowned, 2)))
 
 
-def _drowns(facts: PublicFacts, noise: float, own: Attributes) -> bool:
-    return noise * prod(min(facts.sizes[a], LEAST_GROUPS) for a in own) > DROWNED
+def _drowns(facts: PublicFacts, noise: float, columns: Attributes) -> bool:
+    return noise * prod(min(facts.sizes[a], LEAST_GROUPS) for a in columns) > DROWNED
 
 
 def _merged(
     facts: PublicFacts, cost: Fraction, sets: tuple[Attributes, ...]
 ) -> tuple[Attributes, ...]:
     """Put sets into one small table where that makes all of them together clearer."""
-    asked = sets
-    best = _total(facts, cost, sets, asked)
+    declared = sets
+    best = _total(facts, cost, sets, declared)
     while True:
         unions = {
             tuple(sorted({*one, *other}))
@@ -212,7 +215,7 @@ def _merged(
         }
         small = [u for u in sorted(unions) if prod(facts.sizes[a] for a in u) <= SMALL_TABLE]
         trials = [_maximal(facts, (*sets, union)) for union in small]
-        totals = [_total(facts, cost, trial, asked) for trial in trials]
+        totals = [_total(facts, cost, trial, declared) for trial in trials]
         if not totals or min(totals) >= best:
             return sets
         best = min(totals)
@@ -220,19 +223,19 @@ def _merged(
 
 
 def _total(
-    facts: PublicFacts, cost: Fraction, tables: Sequence[Attributes], asked: Sequence[Attributes]
+    facts: PublicFacts, cost: Fraction, tables: Sequence[Attributes], declared: Sequence[Attributes]
 ) -> float:
     """Return the sum of the reaches of all sets in these tables."""
     noise = deviation(facts, cost, len(tables))
-    finest = [_finest(facts, noise, own) for own in tables]
+    finest = [_finest(facts, noise, columns) for columns in tables]
     return sum(
         min(
-            _reach(facts, noise, t, own)
+            _reach(facts, noise, t, columns)
             for t in finest
-            if set(own) <= set(t.attributes)
-            and about_events(t.attributes, facts.events) == about_events(own, facts.events)
+            if set(columns) <= set(t.attributes)
+            and about_events(t.attributes, facts.events) == about_events(columns, facts.events)
         )
-        for own in asked
+        for columns in declared
     )
 
 
@@ -260,10 +263,10 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
         plan, declared = _with_declared(facts, plain, margins, others)
         return plan, declared, any(ask.what not in SINGLE for ask in plan.asks)
 
-    found = clearest_others(facts, trial)
-    if of_views(facts, whole) <= AS_CLEAR * worst(facts, found[1]):
+    clearest = clearest_others(facts, trial)
+    if of_views(facts, whole) <= AS_CLEAR * worst(facts, clearest[1]):
         return whole, None
-    return found
+    return clearest
 
 
 def clearest_others(
@@ -295,7 +298,7 @@ def _alone(facts: PublicFacts, plain: PublicFacts) -> tuple[Plan, DeclaredTables
     but no more than the fraction at which a percent of the widest declared relation is worth a
     percent of a mean: there the product of the two forecasts is least.
     """
-    choices = [_with_declared(facts, plain, share, Fraction(0)) for share in _ALONE]
+    choices = [_with_declared(facts, plain, fraction, Fraction(0)) for fraction in _ALONE]
     means = [_of_means(facts, plan) for plan, _ in choices]
     products = [
         mean * worst(facts, declared) for mean, (_, declared) in zip(means, choices, strict=True)
@@ -338,14 +341,14 @@ def _with_declared(
 def worst(facts: PublicFacts, declared: DeclaredTables | None) -> float:
     if declared is None:
         return inf
-    return max(declared.reach(facts, own) for own in _asked(facts, declared))
+    return max(declared.reach(facts, columns) for columns in _measured_sets(facts, declared))
 
 
-def _asked(facts: PublicFacts, declared: DeclaredTables) -> list[Attributes]:
+def _measured_sets(facts: PublicFacts, declared: DeclaredTables) -> list[Attributes]:
     """Return the sets that are measured: declared ones, or their pairs."""
     by_pairs = declared.by_pairs
-    whole = [own for own in declared_sets(facts) if own not in by_pairs]
-    return [*whole, *(pair for own in by_pairs for pair in combinations(own, 2))]
+    whole = [columns for columns in declared_sets(facts) if columns not in by_pairs]
+    return [*whole, *(pair for columns in by_pairs for pair in combinations(columns, 2))]
 
 
 def of_views(facts: PublicFacts, plan: Plan) -> float:
@@ -357,10 +360,10 @@ def of_views(facts: PublicFacts, plan: Plan) -> float:
     views = [DeclaredTable(v, groups, tuple(design.sizes[a] for a in v)) for v in design.views]
     return max(
         min(
-            (_reach(facts, noise, v, own) for v in views if set(own) <= set(v.attributes)),
+            (_reach(facts, noise, v, columns) for v in views if set(columns) <= set(v.attributes)),
             default=inf,
         )
-        for own in declared_sets(facts)
+        for columns in declared_sets(facts)
     )
 
 

@@ -210,26 +210,37 @@ def strong_forest(
     rows: int,
     noise: Callable[[int, int], float],
     most: int = MOST_IN_TREE,
+    ordered: Sequence[int] = (),
 ) -> tuple[Pair, ...]:
     """Return the pairs that are worth a table in detail, the strongest first: no circles.
 
     `noise` forecasts that of a table of so many cells, as a total variation distance, if so many
     tables share the cost. A pair must be far from independence, and no less far than a part of the
     noise that its table will have: margins and sparsity take off the rest. A tree has at most
-    `most` attributes, and more than two only of many values each: classes tell few values.
+    `most` attributes, and more than two only of many values each: classes tell few values. But what
+    a code of many values says of few, such as the chapter that it is in, groups of codes hide; of
+    values in an order (of so many of each attribute) groups hide little, and halves are too noisy
+    to tell.
     """
     chosen: list[Pair] = []
     tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
     distances = {pair: own.distance(rows) for pair, own in found.items() if own.clear}
     for pair in sorted(distances, key=lambda pair: (-found[pair].strength, pair)):
         first, second = (tree_of[a] for a in pair)
-        cells = prod(sizes[a] for a in pair)
+        widths = [sizes[a] for a in pair]
+        cells = prod(widths)
         alone = len(first | second) == 2
         least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
+        sights = zip(pair, widths, found[pair].shape, strict=True)
+        hidden = any(
+            size > groups > 2 and not (ordered and ordered[a]) for a, size, groups in sights
+        )
+        if min(widths) <= FEW_VALUES and hidden:
+            least, values = LEAST_DISTANCE, 1
         if (
             first != second
             and len(first | second) <= most
-            and min(sizes[a] for a in pair) > values  # else a few classes say it all
+            and min(widths) > values  # else a few classes say it all
             and cells <= MOST_DETAIL_CELLS
             and len(chosen) < MOST_EDGES
             and distances[pair] >= max(least, NOISE_LEFT * noise(cells, len(chosen) + 1))

@@ -11,7 +11,7 @@ cell: by the public frequencies of the schema where it has them, else evenly.
     fit = yield from in_cells(script(coarse), cells)     # the method's own steps, of cells
 
 The cells are public, because they follow from noisy sums and the schema. Which nodes are heavy is
-decided on integers and fractions. The share of the budget that the rounds take follows from the
+decided on integers and fractions. The fraction of the budget that the rounds take follows from the
 schema; what they leave is the method's.
 """
 
@@ -61,15 +61,15 @@ def descending(script: Callable[[PublicFacts], Script[Fit]], study: Study) -> Sc
     }
     if not trees:
         return (yield from script(facts))
-    found, left = yield from descend(facts, trees)
-    sizes = tuple(max(found[a]) + 1 if a in found else s for a, s in enumerate(facts.sizes))
-    ordered = tuple(0 if a in found else run for a, run in enumerate(facts.ordered))
-    spans = tuple(() if a in found else own for a, own in enumerate(facts.spans))
+    cells, left = yield from descend(facts, trees)
+    sizes = tuple(max(cells[a]) + 1 if a in cells else s for a, s in enumerate(facts.sizes))
+    ordered = tuple(0 if a in cells else run for a, run in enumerate(facts.ordered))
+    spans = tuple(() if a in cells else span for a, span in enumerate(facts.spans))
     promise = replace(facts.promise, left=left)
     coarse = replace(facts, sizes=sizes, promise=promise, ordered=ordered, spans=spans)
-    fit = yield from in_cells(script(coarse), found)
-    public = {a: frequencies_of(study.schema.attributes[a]) for a in found}
-    return lambda: SpreadModel(fit(), facts.sizes, found, public)
+    fit = yield from in_cells(script(coarse), cells)
+    public = {a: frequencies_of(study.schema.attributes[a]) for a in cells}
+    return lambda: SpreadModel(fit(), facts.sizes, cells, public)
 
 
 def has_many_values(attribute: Attribute, facts: PublicFacts) -> bool:
@@ -136,14 +136,14 @@ class _Descent:
     """What is known about one attribute.
 
     Attributes:
-        asked: the nodes to count next.
+        frontier: the nodes to count next.
         first: the nodes that were counted first.
         heavy: the nodes that were found heavy.
         noisy: the count of every node that was asked for, and the variance of its noise.
     """
 
     tree: HierarchyTree
-    asked: tuple[int, ...]
+    frontier: tuple[int, ...]
     first: frozenset[int]
     heavy: set[int] = field(default_factory=set)
     noisy: dict[int, tuple[int, Fraction]] = field(default_factory=dict)
@@ -155,21 +155,21 @@ class _Descent:
     def groups(self) -> Cells:
         """Return the group of each value: its node that is asked for, or 0 for all others."""
         groups = [0] * self.tree.size
-        for group, node in enumerate(self.asked, start=1):
+        for group, node in enumerate(self.frontier, start=1):
             for code in self.tree.codes[node]:
                 groups[code] = group
         return tuple(groups)
 
     def learn(self, table: Counts, variance: Fraction) -> None:
         """Find out which of the nodes that were asked for are heavy, and ask for their children."""
-        asked = self.asked
-        counts = [int(each) for each in table[1:]]
-        self.noisy.update((n, (c, variance)) for n, c in zip(asked, counts, strict=True))
-        heaviest = sorted((-c, n) for n, c in zip(asked, counts, strict=True))
+        nodes = self.frontier
+        counts = [int(number) for number in table[1:]]
+        self.noisy.update((n, (c, variance)) for n, c in zip(nodes, counts, strict=True))
+        heaviest = sorted((-c, n) for n, c in zip(nodes, counts, strict=True))
         room = MOST_HEAVY - len(self.heavy)
         heavy = [n for _, n in heaviest[: max(room, 0)] if is_heavy(*self.noisy[n])]
         self.heavy.update(heavy)
-        self.asked = self.tree.below(sorted(heavy))
+        self.frontier = self.tree.below(sorted(heavy))
 
     def cells(self) -> Cells:
         """Return the partition: heavy nodes without heavy children, and the rest below others."""
@@ -189,10 +189,10 @@ class _Descent:
                 parts.append(self.tree.codes[child])
                 continue
             if child in self.noisy and child not in self.heavy and child not in self.first:
-                own, (light, noise) = self.tree.codes[child], self.noisy[child]
+                codes, (light, noise) = self.tree.codes[child], self.noisy[child]
             else:
-                own, light, noise = self._divide(child, parts)
-            rest, total, variance = rest + own, total + light, variance + noise
+                codes, light, noise = self._divide(child, parts)
+            rest, total, variance = rest + codes, total + light, variance + noise
         if rest and (node in self.first or is_heavy(total, variance)):
             parts.append(rest)
             return (), 0, Fraction(0)
@@ -233,17 +233,17 @@ def descend(
     deviation = isqrt(int(facts.variance(law))) + 1
     most = int(facts.rows / (HEAVY * deviation))
     state = {a: _Descent.of(tree, tree.first(most)) for a, tree in trees.items()}
-    cost = round_cost(facts, [own.tree.levels(own.asked) for own in state.values()])
+    cost = round_cost(facts, [descent.tree.levels(descent.frontier) for descent in state.values()])
     left = facts.budget
     number = 0
-    while asked := tuple(a for a, own in state.items() if own.asked):
+    while attributes := tuple(a for a, descent in state.items() if descent.frontier):
         number += 1
-        groups = {a: state[a].groups() for a in asked}
+        groups = {a: state[a].groups() for a in attributes}
         tables, variance = yield from ask(f"descent {number}", cost, groups)
         left -= cost
-        for a, table in zip(asked, tables, strict=True):
+        for a, table in zip(attributes, tables, strict=True):
             state[a].learn(table, variance)
-    return {a: own.cells() for a, own in state.items()}, left
+    return {a: descent.cells() for a, descent in state.items()}, left
 
 
 def _counted(facts: PublicFacts, name: str, cost: Fraction, groups: Mapping[int, Cells]) -> Asked:
@@ -280,7 +280,9 @@ class RowsInCells:
     def count(self, sets: Sequence[Attributes], groups: Groups = NO_GROUPS) -> list[Counts]:
         """Count the rows in every attribute set; groups are of cells."""
         coarse = {
-            a: [groups[a][cell] for cell in own] for a, own in self.parts.items() if a in groups
+            a: [groups[a][cell] for cell in cell_of]
+            for a, cell_of in self.parts.items()
+            if a in groups
         }
         return self.data.count(sets, {**groups, **self.parts, **coarse})
 
@@ -315,9 +317,9 @@ class RequestInCells:
     def unit(self) -> int:
         return self.request.unit
 
-    def _in_cells(self, own: TableShape) -> TableShape:
-        pairs = zip(own.variables, own.grouped, strict=True)
-        return replace(own, grouped=tuple(each or v in self.parts for v, each in pairs))
+    def _in_cells(self, shape: TableShape) -> TableShape:
+        pairs = zip(shape.variables, shape.grouped, strict=True)
+        return replace(shape, grouped=tuple(in_groups or v in self.parts for v, in_groups in pairs))
 
     @property
     def links(self) -> Sequence[Attributes]:
@@ -329,7 +331,7 @@ class RequestInCells:
 
     @property
     def canonical(self) -> bytes:
-        cells = (frame((a, frame(own))) for a, own in sorted(self.parts.items()))
+        cells = (frame((a, frame(cell_of))) for a, cell_of in sorted(self.parts.items()))
         return frame(("in cells", frame(cells), self.request.canonical))
 
     def limit(self, rows: int) -> int:
@@ -394,8 +396,8 @@ class SpreadModel(Model):
         """Draw rows of the model, each cell's spread over its values."""
         drawn = self.model.sample(rows, source)
         columns = list[NDArray[np.integer]](drawn.columns)
-        for a, own in self.parts.items():
-            columns[a] = spread(np.array(own), columns[a], source, self.public.get(a))
+        for a, cell_of in self.parts.items():
+            columns[a] = spread(np.array(cell_of), columns[a], source, self.public.get(a))
         return Codes.from_columns(columns, self.sizes)
 
     def form(self) -> list[NetworkForm]:
@@ -418,10 +420,10 @@ class SpreadModel(Model):
             "cells": [
                 {
                     "attribute": a,
-                    "of values": list(own),
+                    "of values": list(cell_of),
                     "by public frequencies": self.public.get(a) is not None,
                 }
-                for a, own in self.parts.items()
+                for a, cell_of in self.parts.items()
             ],
             "model": self.model.as_json(),
         }

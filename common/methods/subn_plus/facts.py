@@ -189,8 +189,8 @@ SETTINGS = {
 
 def expects_dependence(study: Study) -> bool:
     """Read the only setting; InputError if there is another one, or another value."""
-    found = read_settings(study, SETTINGS)
-    return bool(found.get("dependence") == EXPECTED)
+    settings = read_settings(study, SETTINGS)
+    return bool(settings.get("dependence") == EXPECTED)
 
 
 def decisions(study: Study) -> list[PublicDecision]:
@@ -208,9 +208,9 @@ def margin_blocks(facts: PublicFacts) -> tuple[Attributes, ...]:
 def margin_noise(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> float:
     """Forecast the mean total variation distance of a margin that all of the budget buys."""
     total = 0.0
-    for own, share in margin_sums(facts.sizes, blocks, facts.norm):
-        absolute = facts.absolute(facts.budget * share, sensitivity.histograms(len(own)))
-        total += absolute * margin_error(facts.sizes, own) / len(own)
+    for sets, fraction in margin_sums(facts.sizes, blocks, facts.norm):
+        absolute = facts.absolute(facts.budget * fraction, sensitivity.histograms(len(sets)))
+        total += absolute * margin_error(facts.sizes, sets) / len(sets)
     return total / (2 * len(facts.sizes) * facts.rows)
 
 
@@ -240,12 +240,12 @@ def mean_cells(widths: Sequence[int], order: int) -> float:
 
 
 def contrast_noise(
-    facts: PublicFacts, sizes: Sequence[int], share: Fraction, groups: int, *, order: int
+    facts: PublicFacts, sizes: Sequence[int], fraction: Fraction, groups: int, *, order: int
 ) -> float:
     """Forecast the noise of a table that contrasts make, as a total variation distance."""
     widths = [min(size, groups) for size in sizes]
     moved = sensitivity.contrasts(widths, order)
-    absolute = facts.absolute(facts.budget * share, moved) / float(CONTRAST_UNIT**order)
+    absolute = facts.absolute(facts.budget * fraction, moved) / float(CONTRAST_UNIT**order)
     return absolute * mean_cells(widths, order) / (2 * facts.rows)
 
 

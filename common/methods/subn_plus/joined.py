@@ -29,7 +29,7 @@ _BISECTIONS = 60
 _NEWTON_STEPS = 6  # four are enough for the last digit, wherever the start is
 _MOST_ROUNDS = 1000  # a few do, but for pairs that nearly determine each other
 _CLOSE = 1e-6
-_PRIOR = 1e-3  # share of independence in a joint table: no cell that margins need is empty
+_PRIOR = 1e-3  # weight of independence in a joint table: no cell that margins need is empty
 _TINY = 1e-12
 
 
@@ -48,8 +48,8 @@ class Joined:
     @classmethod
     def of(cls, pairs: Sequence[Attributes], sizes: Sequence[int]) -> Joined:
         """Return columns of the given disjoint sets, and of every other attribute by itself."""
-        taken = {attribute for own in pairs for attribute in own}
-        alone = ((a,) for a in range(len(sizes)) if a not in taken)
+        in_pairs = {attribute for pair in pairs for attribute in pair}
+        alone = ((a,) for a in range(len(sizes)) if a not in in_pairs)
         return cls((*pairs, *alone), tuple(sizes))
 
     def shape(self, column: int) -> tuple[int, ...]:
@@ -60,7 +60,8 @@ class Joined:
         shape = self.shape(column)
         of_cells = np.unravel_index(np.arange(prod(shape)), shape)
         return tuple(
-            own.astype(code_dtype(size))[cells] for own, size in zip(of_cells, shape, strict=True)
+            codes.astype(code_dtype(size))[cells]
+            for codes, size in zip(of_cells, shape, strict=True)
         )
 
 
@@ -80,7 +81,7 @@ class JoinedModel(Model):
         return {
             **self.mixture.as_json(),
             "format": _FORMAT,
-            "attributes": [list(own) for own in self.joined.sets],
+            "attributes": [list(attributes) for attributes in self.joined.sets],
         }
 
     def sample(self, rows: int, source: RandomSource) -> Codes:
@@ -126,12 +127,14 @@ def independent_blocks(
     columns = []
     for table in blocks:
         inside = tuple(range(len(table.attributes)))
-        own = [margins[a] for a in table.attributes]
-        if sum(len(margin) > 1 for margin in own) <= 1:
-            columns.append(max(own, key=len))
+        block_margins = [margins[a] for a in table.attributes]
+        if sum(len(margin) > 1 for margin in block_margins) <= 1:
+            columns.append(max(block_margins, key=len))
         else:
             alone = replace(table, attributes=inside)
-            columns.append(fit(own, rows, [alone], penalty=penalty).marginal(inside).ravel())
+            columns.append(
+                fit(block_margins, rows, [alone], penalty=penalty).marginal(inside).ravel()
+            )
     joined = Joined.of([table.attributes for table in blocks], sizes)
     return JoinedModel(joined, LatentModel(np.ones(1), tuple(c[None, :] for c in columns)))
 
@@ -193,15 +196,17 @@ def pair_margin(
 
     Within a group of values nothing is known but the margins.
     """
-    into, onto = (_shares(m, g) for m, g in zip((first, second), table.groupings, strict=True))
+    into, onto = (
+        _within_groups(m, g) for m, g in zip((first, second), table.groupings, strict=True)
+    )
     grouped = (first @ (into > 0), second @ (onto > 0))
     joint = joint_margin(table, *grouped, rows=rows, price=price)
     return np.asarray(into @ joint @ onto.T, dtype=np.float64)
 
 
-def _shares(margin: Floats, grouping: Grouping | None) -> Floats:
+def _within_groups(margin: Floats, grouping: Grouping | None) -> Floats:
     """Return the proportion of its group that each value is, as a matrix (values, groups)."""
     groups = np.arange(len(margin)) if grouping is None else grouping
     member = np.eye(int(groups.max()) + 1)[groups]
-    weighted = np.maximum(margin, 1e-12)[:, None] * member  # a group of nothing has equal shares
+    weighted = np.maximum(margin, 1e-12)[:, None] * member  # a group of nothing has equal parts
     return np.asarray(weighted / weighted.sum(axis=0), dtype=np.float64)

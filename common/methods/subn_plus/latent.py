@@ -89,25 +89,25 @@ class LatentModel(Model):
         laws = self.weights[:, None] * self.columns[meeting]
         ends = []  # of each path, the laws of its end by class and value of the meeting attribute
         for path in paths:
-            given = np.eye(laws.shape[1])[None]
+            end = np.eye(laws.shape[1])[None]
             for link in (above[a] for a in reversed(path[: path.index(meeting)])):
-                given = given @ link.conditionals()[:, link.groups[0]]
-            ends.append(given)
+                end = end @ link.conditionals()[:, link.groups[0]]
+            ends.append(end)
         return np.asarray(((laws[:, :, None] * ends[0]).transpose(0, 2, 1) @ ends[1]).sum(axis=0))
 
     def fits(self, components: int, margins: Sequence[Floats]) -> bool:
         """Return whether it has this number of classes, and columns of these sizes."""
         sizes = [column.shape[1] for column in self.columns]
-        return len(self.weights) == components and sizes == [len(own) for own in margins]
+        return len(self.weights) == components and sizes == [len(margin) for margin in margins]
 
     def form(self) -> tuple[NetworkForm, ...]:
         """Return the class and, given it, every attribute."""
         sizes = [column.shape[1] for column in self.columns]
         sets = [(a,) for a in range(len(sizes))]
-        given = {
+        conditionals = {
             link.child: (link.parent, link.conditionals()[:, link.groups[0]]) for link in self.links
         }
-        return (of_mixture(self.weights, self.columns, sets, sizes, given),)
+        return (of_mixture(self.weights, self.columns, sets, sizes, conditionals),)
 
     def as_json(self) -> dict[str, object]:
         plain = {
@@ -136,7 +136,8 @@ class LatentModel(Model):
         return Codes.from_columns(moved, sizes)
 
 
-def _softmax(logits: Floats) -> Floats:
+def softmax(logits: Floats) -> Floats:
+    """Return the distributions over the last axis whose logits these are."""
     exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True), dtype=np.float64)
 
@@ -181,14 +182,14 @@ class _Adam:
         self._sum = np.zeros_like(parameters)
         self._squares = np.zeros_like(parameters)
         self._iterations = iterations
-        self._done = 0
+        self._count = 0
 
     def step(self, slopes: Floats) -> None:
         """Take a step; the slopes are overwritten."""
-        self._done += 1
-        left = 1 - (self._done - 1) / self._iterations
-        rate = _STEP * min(self._done / _RISE, left)
-        scale = rate / (1 - 0.9**self._done) * sqrt(1 - 0.99**self._done)
+        self._count += 1
+        left = 1 - (self._count - 1) / self._iterations
+        rate = _STEP * min(self._count / _RISE, left)
+        scale = rate / (1 - 0.9**self._count) * sqrt(1 - 0.99**self._count)
         self._sum *= 0.9
         self._sum += slopes
         slopes *= slopes
@@ -218,8 +219,8 @@ class _Atoms:
     ) -> None:
         sights: list[list[Grouping | None]] = [[] for _ in margins]
         for edge in edges:
-            for column, own in zip((edge.parent, edge.child), edge.groups, strict=True):
-                sights[column].append(own)
+            for column, group_of in zip((edge.parent, edge.child), edge.groups, strict=True):
+                sights[column].append(group_of)
         for table in tables:
             for column, grouping in zip(table.attributes, table.groupings, strict=True):
                 sights[column].append(grouping)
@@ -227,9 +228,11 @@ class _Atoms:
             for column, grouping in zip(moment.columns, moment.groupings, strict=True):
                 sights[column].append(grouping)
         self._margins = margins
-        self.of = [_refined(own, len(m)) for own, m in zip(sights, margins, strict=True)]
-        self.first = [np.unique(own, return_index=True)[1] for own in self.of]
-        self.starts = [0, *np.cumsum([len(own) for own in self.first]).tolist()]
+        self.of = [
+            _refined(groupings, len(m)) for groupings, m in zip(sights, margins, strict=True)
+        ]
+        self.first = [np.unique(atom_of, return_index=True)[1] for atom_of in self.of]
+        self.starts = [0, *np.cumsum([len(firsts) for firsts in self.first]).tolist()]
 
     def table(self, table: Measurement) -> Measurement:
         """Return a noisy table, seen through atoms."""
@@ -241,8 +244,8 @@ class _Atoms:
 
     def moments(self, moments: Moments, sights: Sights, trees: Sequence[int]) -> MomentLoss:
         """Return the moments' part of the loss; columns of one tree are not independent."""
-        seen = zip(moments.columns, moments.groupings, strict=True)
-        groupings = [own[self.first[column]] for column, own in seen]
+        by_column = zip(moments.columns, moments.groupings, strict=True)
+        groupings = [grouping[self.first[column]] for column, grouping in by_column]
         return MomentLoss(moments, groupings, sights, trees)
 
     def trees(self, edges: Sequence[Edge], scale: float) -> Trees:
@@ -275,23 +278,23 @@ class _Atoms:
 
     def spread(self, columns: Floats) -> tuple[Floats, ...]:
         """Return distributions over atoms (atoms, classes) as distributions over values."""
-        found = []
+        distributions = []
         for i, (atoms, margin) in enumerate(zip(self.of, self._margins, strict=True)):
-            share = margin + _TINY
-            share = share / np.bincount(atoms, share)[atoms]
-            own = columns[self.starts[i] : self.starts[i + 1]].T[:, atoms] * share
-            found.append(own / own.sum(axis=1, keepdims=True))
-        return tuple(found)
+            proportions = margin + _TINY
+            proportions = proportions / np.bincount(atoms, proportions)[atoms]
+            law = columns[self.starts[i] : self.starts[i + 1]].T[:, atoms] * proportions
+            distributions.append(law / law.sum(axis=1, keepdims=True))
+        return tuple(distributions)
 
 
 def _refined(groupings: Sequence[Grouping | None], size: int) -> Grouping:
     """Return the coarsest grouping of the values that refines all of the given ones."""
-    if any(own is None for own in groupings):
+    if any(grouping is None for grouping in groupings):
         return np.arange(size)
     atoms = np.zeros(size, dtype=np.intp)
-    for own in groupings:
-        if own is not None:
-            both = atoms * (int(own.max()) + 1) + own
+    for grouping in groupings:
+        if grouping is not None:
+            both = atoms * (int(grouping.max()) + 1) + grouping
             atoms = np.unique(both, return_inverse=True)[1].astype(np.intp)
     return atoms
 
@@ -324,20 +327,22 @@ class _Loss:
             [
                 *precision,
                 *(rows * rows / table.variance for table in several),
-                *(1 / own.variance for own in moments),
+                *(1 / moment.variance for moment in moments),
                 *(edge.precision for edge in edges),
                 _TINY,
             ]
         )
-        sizes = np.concatenate([np.bincount(own) for own in atoms.of])
+        sizes = np.concatenate([np.bincount(atom_of) for atom_of in atoms.of])
         self._precision = np.repeat(precision, np.diff(self._starts)) / sizes / largest
         self._sights = Sights(atoms.starts)
         self.trees = atoms.trees(edges, largest)
         together = tree_of(len(atoms.of), edges)
         scaled = [replace(t, variance=t.variance * largest) for t in map(atoms.table, several)]
         self._losses: list[TableLoss | MomentLoss] = [
-            atoms.moments(replace(own, variance=own.variance * largest), self._sights, together)
-            for own in moments
+            atoms.moments(
+                replace(moment, variance=moment.variance * largest), self._sights, together
+            )
+            for moment in moments
         ]
         if scaled:
             self._losses.append(TableLoss(scaled, rows, self._sights))
@@ -354,18 +359,18 @@ class _Loss:
         off = (columns @ weights - self._target) * self._precision
         # What a value tells is `shifted` less the logarithm of its column's total. The slopes are
         # by distributions: a number for all values of a column and class changes nothing.
-        told = off - self._penalty * self._log_margins
-        weight_slopes = told @ columns - self._penalty * np.log(totals).sum(axis=0)
+        pull = off - self._penalty * self._log_margins
+        weight_slopes = pull @ columns - self._penalty * np.log(totals).sum(axis=0)
         shifted *= self._penalty
         weight_slopes += np.einsum("dc,dc->c", columns, shifted)
         slopes = shifted
-        slopes += told[:, None]
+        slopes += pull[:, None]
         if self._losses:
-            seen = self._sights.of(columns)
-            seen_slopes = self._sights.flat(len(weights))
+            group_odds = self._sights.of(columns)
+            group_slopes = self._sights.flat(len(weights))
             for loss in self._losses:
-                loss.add_gradient(weights, seen, seen_slopes, weight_slopes)
-            self._sights.pull_back(seen_slopes, slopes)
+                loss.add_gradient(weights, group_odds, group_slopes, weight_slopes)
+            self._sights.pull_back(group_slopes, slopes)
         by_laws = {u: slopes[span] * weights for u, span in spans.items()}
         by_logits, by_tables = self.trees.slopes(weights, by_laws, weight_slopes)
         slopes *= columns
@@ -374,8 +379,8 @@ class _Loss:
         )
         slopes -= columns
         slopes *= weights
-        for u, own in by_logits.items():
-            slopes[spans[u]] = own
+        for u, slope in by_logits.items():
+            slopes[spans[u]] = slope
         weight_slopes *= weights
         return [slopes, weight_slopes - weights * weight_slopes.sum(), *by_tables]
 
@@ -433,28 +438,28 @@ def fit(
     if start is not None and start.fits(components, margins):
         known = loss.trees.known(start.links)
         hanging = {link.child: link.potentials for link in known if link is not None}
-        logits = atoms.logits([hanging.get(u, own) for u, own in enumerate(start.columns)])
+        logits = atoms.logits([hanging.get(u, column) for u, column in enumerate(start.columns)])
         weight_logits = np.log(np.maximum(start.weights, _TINY))
         tables = loss.trees.start(known, logits)
         iterations = max(iterations // NEARER, 1)
     else:
         logits, weight_logits = atoms.first_logits(components, rows), np.zeros(components)
         tables = loss.trees.first_tables()
-    optimisers = [_Adam(own, iterations) for own in (logits, weight_logits, *tables)]
+    optimisers = [_Adam(parameters, iterations) for parameters in (logits, weight_logits, *tables)]
     for _ in range(iterations):
-        gradients = loss.gradients(_softmax(weight_logits), logits, tables)
+        gradients = loss.gradients(softmax(weight_logits), logits, tables)
         for optimiser, gradient in zip(optimisers, gradients, strict=True):
             optimiser.step(gradient)
     _, columns, _ = _distributions(logits, atoms.starts, Scratch())
     for u, law in loss.trees.laws(logits, tables).items():
         columns[atoms.starts[u] : atoms.starts[u + 1]] = law
-    found = atoms.spread(columns)
+    distributions = atoms.spread(columns)
     for edge in edges:
-        own = slice(*atoms.starts[edge.child : edge.child + 2])
-        columns[own] = loss.trees.potentials(edge.child)
+        span = slice(*atoms.starts[edge.child : edge.child + 2])
+        columns[span] = loss.trees.potentials(edge.child)
     potentials = atoms.spread(columns)
     links = tuple(
         Link(edge.parent, edge.child, edge.groups, np.exp(table), potentials[edge.child])
         for edge, table in zip(edges, tables, strict=True)
     )
-    return LatentModel(_softmax(weight_logits), found, links)
+    return LatentModel(softmax(weight_logits), distributions, links)

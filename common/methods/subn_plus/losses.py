@@ -114,7 +114,9 @@ class Sights:
             (
                 self._spans[column],
                 np.concatenate([np.arange(rows.start, rows.stop) for rows, _ in groups]),
-                np.concatenate([np.eye(rows.stop - rows.start)[:, own] for rows, own in groups]),
+                np.concatenate(
+                    [np.eye(rows.stop - rows.start)[:, group_of] for rows, group_of in groups]
+                ),
             )
             for column, groups in self._groups.items()
         ]
@@ -122,13 +124,13 @@ class Sights:
     def of(self, columns: Floats) -> Floats:
         """Return what is seen of columns (atoms, classes)."""
         classes = columns.shape[1]
-        seen = self._scratch("seen", self._rows, classes)
+        group_odds = self._scratch("seen", self._rows, classes)
         for rows, span in self._atoms:
-            seen[rows] = columns[span]
+            group_odds[rows] = columns[span]
         for span, places, members in self._sums:
             sums = self._scratch("sums", len(places), classes)
-            seen[places] = np.matmul(members, columns[span], out=sums)
-        return seen
+            group_odds[places] = np.matmul(members, columns[span], out=sums)
+        return group_odds
 
     def flat(self, classes: int) -> Floats:
         """Return zeros for the derivatives by what is seen."""
@@ -136,15 +138,15 @@ class Sights:
         slopes[:] = 0
         return slopes
 
-    def pull_back(self, seen_slopes: Floats, slopes: Floats) -> None:
+    def pull_back(self, group_slopes: Floats, slopes: Floats) -> None:
         """Add the derivatives by what is seen to the derivatives by the columns."""
         for rows, span in self._atoms:
-            slopes[span] += seen_slopes[rows]
+            slopes[span] += group_slopes[rows]
         for span, places, members in self._sums:
-            taken = self._scratch("sums", len(places), slopes.shape[1])
-            np.take(seen_slopes, places, axis=0, out=taken)
+            of_groups = self._scratch("sums", len(places), slopes.shape[1])
+            np.take(group_slopes, places, axis=0, out=of_groups)
             shared = self._scratch("shared", *slopes[span].shape)
-            slopes[span] += np.matmul(members.T, taken, out=shared)
+            slopes[span] += np.matmul(members.T, of_groups, out=shared)
 
 
 class TableLoss:
@@ -178,11 +180,11 @@ class TableLoss:
         ]
 
     def add_gradient(
-        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
+        self, weights: Floats, group_odds: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         """Add the derivatives by what is seen, over the weights, and by the weights."""
         for batch in self._batches:
-            batch.add_gradient(weights, seen, slopes, weight_slopes)
+            batch.add_gradient(weights, group_odds, slopes, weight_slopes)
 
 
 class _Batch:
@@ -203,19 +205,19 @@ class _Batch:
         begins = np.array([begins for _, begins in tables])
         self._places = [begins[:, i, None] + np.arange(width) for i, width in enumerate(shape)]
         # For adding up by place: tables in the order of their places, and where each place begins.
-        self._orders = [np.argsort(own, kind="stable") for own in begins.T]
+        self._orders = [np.argsort(begin, kind="stable") for begin in begins.T]
         self._runs = [
-            np.unique(own[order], return_index=True)[1]
-            for own, order in zip(begins.T, self._orders, strict=True)
+            np.unique(begin[order], return_index=True)[1]
+            for begin, order in zip(begins.T, self._orders, strict=True)
         ]
 
     def add_gradient(
-        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
+        self, weights: Floats, group_odds: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         scratch, classes = self._scratch, len(weights)
         factors = [
-            np.take(seen, own, axis=0, out=scratch(f"factor {i}", *own.shape, classes))
-            for i, own in enumerate(self._places)
+            np.take(group_odds, places, axis=0, out=scratch(f"factor {i}", *places.shape, classes))
+            for i, places in enumerate(self._places)
         ]
         left, right = (self._outer(half, factors) for half in self._halves)
         weighted = np.multiply(left, weights, out=scratch("weighted", *left.shape))
@@ -241,14 +243,19 @@ class _Batch:
         return outer
 
     def _add(
-        self, half: range, factors: Sequence[Floats], outer: Floats, own: Floats, slopes: Floats
+        self,
+        half: range,
+        factors: Sequence[Floats],
+        outer: Floats,
+        by_outer: Floats,
+        slopes: Floats,
     ) -> None:
         """Add derivatives by an outer product to those by what is seen; the former are lost."""
         if len(half) > 1:
-            own *= outer
-        shaped = own.reshape(len(own), *(factors[i].shape[1] for i in half), -1)
+            by_outer *= outer
+        shaped = by_outer.reshape(len(by_outer), *(factors[i].shape[1] for i in half), -1)
         for axis, i in enumerate(half):
-            part = own
+            part = by_outer
             if len(half) > 1:
                 part = shaped.sum(axis=tuple(o + 1 for o in range(len(half)) if o != axis))
                 part /= np.maximum(factors[i], _TINY)
@@ -292,7 +299,7 @@ class Moments:
     @property
     def widths(self) -> list[int]:
         """The number of groups of each attribute."""
-        return [int(own.max()) + 1 for own in self.groupings]
+        return [int(grouping.max()) + 1 for grouping in self.groupings]
 
 
 class MomentLoss:
@@ -320,61 +327,65 @@ class MomentLoss:
         )[:, None]
         rows = [sights.add(*pair) for pair in zip(moments.columns, groupings, strict=True)]
         self._rows = slice(rows[0].start, rows[-1].stop)
-        own = np.repeat([trees[column] for column in moments.columns], widths)
+        of_groups = np.repeat([trees[column] for column in moments.columns], widths)
         if moments.order == 2:
-            self._blocks = [self._pair_block(moments, own)]
+            self._blocks = [self._pair_block(moments, of_groups)]
         else:
-            self._blocks = self._triple_blocks(moments, own)
+            self._blocks = self._triple_blocks(moments, of_groups)
         self._order = moments.order
         self._scratch = Scratch()
 
     def add_gradient(
-        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
+        self, weights: Floats, group_odds: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         """Add the derivatives by what is seen, over the weights, and by the weights."""
-        seen = seen[self._rows]
-        contrasts = np.subtract(seen, self._shifts, out=self._scratch("contrasts", *seen.shape))
+        group_odds = group_odds[self._rows]
+        contrasts = np.subtract(
+            group_odds, self._shifts, out=self._scratch("contrasts", *group_odds.shape)
+        )
         if self._order == 2:
             self._add_pairs(weights, contrasts, slopes[self._rows], weight_slopes)
         else:
             self._add_triples(weights, contrasts, slopes[self._rows], weight_slopes)
 
-    def _pair_block(self, moments: Moments, own: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _pair_block(self, moments: Moments, trees: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return all pairs as one symmetric matrix, and which of its entries count."""
-        found = np.zeros((self._starts[-1],) * 2)
+        matrix = np.zeros((self._starts[-1],) * 2)
         spans = [slice(a, b) for a, b in pairwise(self._starts)]
         tables = iter(moments.contrasts)
         for i, first in enumerate(spans):
             for second in spans[i + 1 :]:
-                found[first, second] = next(tables)
-        counts = (own[:, None] != own[None, :]) * self._precision
+                matrix[first, second] = next(tables)
+        counts = (trees[:, None] != trees[None, :]) * self._precision
         for (first, second), times in zip(combinations(spans, 2), moments.looks, strict=False):
             counts[first, second] *= times
             counts[second, first] *= times
-        return found + found.T, counts
+        return matrix + matrix.T, counts
 
     def _add_pairs(
-        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
+        self, weights: Floats, contrasts: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         ((target, counts),) = self._blocks
-        root = np.multiply(seen, np.sqrt(weights), out=self._scratch("weighted", *seen.shape))
+        root = np.multiply(
+            contrasts, np.sqrt(weights), out=self._scratch("weighted", *contrasts.shape)
+        )
         error = self._scratch("error", *target.shape)
         np.matmul(root, root.T, out=error)  # half the work of a product of two different matrices
         error -= target
         error *= counts
-        slope = np.matmul(error, seen, out=root)
+        slope = np.matmul(error, contrasts, out=root)
         slopes += slope
-        weight_slopes += np.einsum("dc,dc->c", slope, seen) / 2
+        weight_slopes += np.einsum("dc,dc->c", slope, contrasts) / 2
 
     def _triple_blocks(
-        self, moments: Moments, own: NDArray[np.intp]
+        self, moments: Moments, trees: NDArray[np.intp]
     ) -> list[tuple[Floats, Floats]]:
         """Return, per middle attribute, (its groups, all groups before) times all groups after."""
         number, starts = len(moments.columns), self._starts
         arrays = dict(zip(combinations(range(number), 3), moments.contrasts, strict=True))
         blocks = []
         for j in range(1, number - 1):
-            middle, before, after = own[starts[j]], own[: starts[j]], own[starts[j + 1] :]
+            middle, before, after = trees[starts[j]], trees[: starts[j]], trees[starts[j + 1] :]
             target = np.concatenate(
                 [
                     np.concatenate([arrays[i, j, k] for k in range(j + 1, number)], axis=2)
@@ -390,13 +401,13 @@ class MomentLoss:
         return blocks
 
     def _add_triples(
-        self, weights: Floats, seen: Floats, slopes: Floats, weight_slopes: Floats
+        self, weights: Floats, contrasts: Floats, slopes: Floats, weight_slopes: Floats
     ) -> None:
         scratch, classes = self._scratch, len(weights)
-        weighted = np.multiply(seen, weights, out=scratch("weighted", *seen.shape))
+        weighted = np.multiply(contrasts, weights, out=scratch("weighted", *contrasts.shape))
         for j, (target, counts) in enumerate(self._blocks, start=1):
             middle, after = slice(*self._starts[j : j + 2]), slice(self._starts[j + 1], None)
-            here, there, right = seen[middle], seen[: middle.start], seen[after]
+            here, there, right = contrasts[middle], contrasts[: middle.start], contrasts[after]
             both = scratch("both", len(here), len(there), classes)
             left = np.multiply(here[:, None], there, out=both).reshape(-1, classes)
             error = np.matmul(left, weighted[after].T, out=scratch("error", *target.shape))
@@ -405,6 +416,6 @@ class MomentLoss:
             slopes[after] += np.matmul(error.T, left, out=scratch("right", *right.shape))
             slope = np.matmul(error, right, out=left).reshape(both.shape)
             slopes[: middle.start] += np.einsum("ijc,ic->jc", slope, here)
-            own = np.einsum("ijc,jc->ic", slope, there)
-            slopes[middle] += own
-            weight_slopes += np.einsum("ic,ic->c", own, here)
+            by_middle = np.einsum("ijc,jc->ic", slope, there)
+            slopes[middle] += by_middle
+            weight_slopes += np.einsum("ic,ic->c", by_middle, here)

@@ -55,32 +55,34 @@ def blocks_model(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedMod
 def columns_model(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedModel:
     """Model every attribute by itself, by all tables that show it."""
     margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
-    columns = tuple(own[None, :] for own in margins)
+    columns = tuple(margin[None, :] for margin in margins)
     return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
 
 
 @one_thread
 def forest_model(
-    facts: PublicFacts, tables: Sequence[Measurement], found: Mapping[Pair, Departure]
+    facts: PublicFacts, tables: Sequence[Measurement], departures: Mapping[Pair, Departure]
 ) -> NetworkModel:
     margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
-    return fit_forest(margins, facts.rows, found, pairs_within(tables), price=PAIR_PRICE)
+    return fit_forest(margins, facts.rows, departures, pairs_within(tables), price=PAIR_PRICE)
 
 
 def fit_forest(
     margins: Sequence[Floats],
     rows: int,
-    found: Mapping[Pair, Departure],
+    departures: Mapping[Pair, Departure],
     tables: Mapping[Pair, Measurement],
     *,
     price: float,
 ) -> NetworkModel:
     """Fit a network in which every attribute has at most one parent.
 
-    `found` says how far pairs are from independence; the price of a departure is that of
+    `departures` say how far pairs are from independence; the price of a departure is that of
     `joined.joint_margin`.
     """
-    edges = spanning_forest({pair: own for pair, own in found.items() if own.clear})
+    edges = spanning_forest(
+        {pair: departure for pair, departure in departures.items() if departure.clear}
+    )
     parents: list[int | None] = [None] * len(margins)
     for above, child in _outwards(edges, len(margins)):
         parents[child] = above
@@ -99,18 +101,18 @@ def fit_forest(
 
 def pairs_within(tables: Iterable[Measurement]) -> dict[Pair, Measurement]:
     """Return the table of every pair that some table holds; the first table counts."""
-    found: dict[Pair, Measurement] = {}
+    by_pair: dict[Pair, Measurement] = {}
     for table in tables:
         for pair, axes in pairs_of(table.attributes):
-            if pair not in found:
+            if pair not in by_pair:
                 counts = marginal_table(table.counts, axes)
-                found[pair] = Measurement(
+                by_pair[pair] = Measurement(
                     pair,
                     tuple(table.groupings[axis] for axis in axes),
                     counts,
                     table.variance * (table.counts.size // counts.size),
                 )
-    return found
+    return by_pair
 
 
 @one_thread
@@ -139,7 +141,7 @@ def mixture_model(
     for table in declared:
         for a, width in zip(table.attributes, table.counts.shape, strict=True):
             widths[a] = max(widths.get(a, 0), width)
-    triples = [own for own in moments if own.order == 3]
+    triples = [moment for moment in moments if moment.order == 3]
     fine = bool(triples) and max(triples[0].widths) >= FINE_TRIPLES
     groups = sum(widths.values()) * 2 if triples else sum(widths.values()) * 4 // 3
     classes = _classes(groups, MOST_CLASSES << fine)
@@ -149,18 +151,18 @@ def mixture_model(
     start = near if isinstance(near, LatentModel) and alike else None
 
     def fitted(
-        own: Evidence, joined: frozenset[Pair], factor: float, classes: int, iterations: int
+        look: Evidence, joined: frozenset[Pair], factor: float, classes: int, iterations: int
     ) -> LatentModel:
-        edges = [_all_shown(table, own.tables) for table in own.pairs if _pair(table) in joined]
-        others = [table for table in own.pairs if _pair(table) not in joined]
+        edges = [_all_shown(table, look.tables) for table in look.pairs if _pair(table) in joined]
+        others = [table for table in look.pairs if _pair(table) not in joined]
         price = PENALTY_PER_GROUP * max(free, 1.0)
-        if own.moments and not views:
-            price = PRICE * noise_edge(own.moments[0], margins)
+        if look.moments and not views:
+            price = PRICE * noise_edge(look.moments[0], margins)
         return fit(
             margins,
             rows,
-            [*own.tables, *others],
-            moments=own.moments,
+            [*look.tables, *others],
+            moments=look.moments,
             edges=edges_of(edges, margins, rows),
             components=classes,
             iterations=iterations,
@@ -221,13 +223,13 @@ def edges_of(
 ) -> tuple[Edge, ...]:
     """Return noisy tables of pairs that close no circle as edges, from the roots outwards."""
     by_pair = {(table.attributes[0], table.attributes[1]): table for table in pairs}
-    found = []
+    edges = []
     for parent, child in _outwards(list(by_pair), len(margins)):
         a, b = sorted((parent, child))
         table = by_pair[a, b]
         groups = [
-            np.arange(len(margins[u])) if own is None else own
-            for u, own in zip((a, b), table.groupings, strict=True)
+            np.arange(len(margins[u])) if grouping is None else grouping
+            for u, grouping in zip((a, b), table.groupings, strict=True)
         ]
         first, second = (
             np.bincount(g, margins[u]).astype(np.float64)
@@ -238,8 +240,8 @@ def edges_of(
         if parent != a:
             joint, groups = joint.T, groups[::-1]
         precision = rows * rows / table.variance
-        found.append(Edge(parent, child, (groups[0], groups[1]), joint / joint.sum(), precision))
-    return tuple(found)
+        edges.append(Edge(parent, child, (groups[0], groups[1]), joint / joint.sum(), precision))
+    return tuple(edges)
 
 
 def _outwards(pairs: Sequence[Pair], attributes: int) -> list[tuple[int, int]]:
@@ -248,7 +250,7 @@ def _outwards(pairs: Sequence[Pair], attributes: int) -> list[tuple[int, int]]:
     for a, b in pairs:
         neighbours[a].append(b)
         neighbours[b].append(a)
-    found: list[tuple[int, int]] = []
+    arrows: list[tuple[int, int]] = []
     reached: set[int] = set()
     for root in sorted(range(attributes), key=lambda a: (-len(neighbours[a]), a)):
         waiting = [] if root in reached else [root]
@@ -256,17 +258,17 @@ def _outwards(pairs: Sequence[Pair], attributes: int) -> list[tuple[int, int]]:
         while waiting:
             parent = waiting.pop(0)
             children = [a for a in neighbours[parent] if a not in reached]
-            found += [(parent, child) for child in children]
+            arrows += [(parent, child) for child in children]
             reached.update(children)
             waiting += children
-    return found
+    return arrows
 
 
 def both(one: Measurement, other: Measurement) -> Measurement:
     """Average two tables of the same attributes, by inverse variance."""
-    share = other.variance / (one.variance + other.variance)
-    counts = share * one.counts + (1 - share) * other.counts
-    return replace(one, counts=counts, variance=share * one.variance)
+    weight = other.variance / (one.variance + other.variance)
+    counts = weight * one.counts + (1 - weight) * other.counts
+    return replace(one, counts=counts, variance=weight * one.variance)
 
 
 def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
@@ -274,12 +276,16 @@ def _all_shown(pair: Measurement, tables: Sequence[Measurement]) -> Measurement:
     weight = 1 / pair.variance
     total = weight * pair.counts
     for table in tables:
-        shown = [a for a, own in zip(table.attributes, table.groupings, strict=True) if own is None]
+        shown = [
+            a
+            for a, grouping in zip(table.attributes, table.groupings, strict=True)
+            if grouping is None
+        ]
         if set(pair.attributes) <= set(shown):
             axes = [table.attributes.index(a) for a in pair.attributes]
             counts = marginal_table(table.counts, axes)
-            own = counts.size / (table.counts.size * table.variance)
-            total, weight = total + own * counts, weight + own
+            precision = counts.size / (table.counts.size * table.variance)
+            total, weight = total + precision * counts, weight + precision
     return replace(pair, counts=total / weight, variance=1 / weight)
 
 

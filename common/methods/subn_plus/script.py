@@ -101,7 +101,7 @@ class Known:
         moments: contrasts of pairs, of triples and of halves, for the fit.
         departures: how far pairs are from independence.
         pairs: tables of pairs in detail.
-        declared: tables that analyses need, with the departures of their pairs in `told`.
+        declared: tables that analyses need, with the departures of their pairs in `declared_pairs`.
         independent: whether no pair depends.
         halves: how often pairs agree in halves, by all looks at them.
     """
@@ -116,7 +116,7 @@ class Known:
     departures: dict[Pair, Departure] = field(default_factory=dict)
     pairs: list[Measurement] = field(default_factory=list)
     declared: list[Measurement] = field(default_factory=list)
-    told: dict[Pair, Departure] = field(default_factory=dict)
+    declared_pairs: dict[Pair, Departure] = field(default_factory=dict)
     independent: bool = False
     halves: Halves | None = None
 
@@ -169,7 +169,7 @@ def _model(known: Known, near: Model | None) -> LatentModel | JoinedModel | Netw
         return blocks_model(facts, known.tables)
     if plan.name == "forest":
         tables = [*known.tables, *known.declared, *known.pairs]
-        return forest_model(facts, tables, known.departures | known.told)
+        return forest_model(facts, tables, known.departures | known.declared_pairs)
     exact = plan.name in ("contrasts", "sieve") or plan.pair_noise <= plans.PAIRS_AS_EXACT
     tables = [*known.tables, *known.views]
     return mixture_model(
@@ -196,7 +196,7 @@ def _ask_first_margins(known: Known, ask: Ask) -> Script[None]:
 def _learn_margins(known: Known, margins: Tables) -> None:
     again = margins.measurements(known.facts)
     if known.tables:
-        again = [both(*own) for own in zip(known.tables, again, strict=True)]
+        again = [both(*looks) for looks in zip(known.tables, again, strict=True)]
     else:
         known.margins, known.histograms = margins, one_way(margins)
     known.tables = again
@@ -204,7 +204,9 @@ def _learn_margins(known: Known, margins: Tables) -> None:
 
 def _ask_declared(known: Known, ask: Ask) -> Script[None]:
     """Ask for the tables that the study's analyses need."""
-    known.declared, known.told = yield from ask_declared(known.facts, ask, known.histograms)
+    known.declared, known.declared_pairs = yield from ask_declared(
+        known.facts, ask, known.histograms
+    )
 
 
 def _ask_look(known: Known, ask: Ask) -> Script[None]:
@@ -245,7 +247,9 @@ def _ask_views(known: Known, ask: Ask) -> Script[None]:
     else:
 
         def widths(most: int) -> tuple[int, ...]:
-            return tuple(max(own) + 1 for own in _evenly(known.histograms, facts.rows, most))
+            return tuple(
+                max(group_of) + 1 for group_of in _evenly(known.histograms, facts.rows, most)
+            )
 
         finest = plans.finest_design(facts, ask.cost, widths) or (ask.groups, design)
         groups = _evenly(known.histograms, facts.rows, finest[0])
@@ -266,12 +270,12 @@ def _ask_contrasts(known: Known, ask: Ask, *, order: int) -> Script[None]:
     moved = sensitivity.contrasts([request.sizes[a] for a in facts.cut], order)
     step = facts.sum_of(request, name=ask.name, cost=ask.cost, moved=moved)
     answer, law = yield from added_up(step)
-    seen = ContrastSums(request, request.split(answer), law)
+    contrasts = ContrastSums(request, request.split(answer), law)
     if order == 2:
-        known.departures = seen.departures(facts, known.histograms)
-        known.moments.insert(0, seen.moments(facts))
+        known.departures = contrasts.departures(facts, known.histograms)
+        known.moments.insert(0, contrasts.moments(facts))
     else:
-        known.moments.append(seen.moments(facts))
+        known.moments.append(contrasts.moments(facts))
 
 
 def _ask_details(known: Known, ask: Ask) -> Script[None]:
@@ -283,8 +287,14 @@ def _ask_details(known: Known, ask: Ask) -> Script[None]:
 
     # Views lose what they show of several attributes of a tree; contrasts lose a pair.
     most = 2 if known.views or known.declared else MOST_IN_TREE
-    untold = {pair: own for pair, own in known.departures.items() if pair not in known.told}
-    pairs = strong_forest(untold, facts.sizes, rows=facts.rows, noise=noise, most=most)
+    undeclared = {
+        pair: departure
+        for pair, departure in known.departures.items()
+        if pair not in known.declared_pairs
+    }
+    pairs = strong_forest(
+        undeclared, facts.sizes, rows=facts.rows, noise=noise, most=most, ordered=facts.ordered
+    )
     if not pairs:
         yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
         return
@@ -339,24 +349,26 @@ def _ask_chosen(known: Known, ask: Ask) -> Script[None]:
 def _ask_sieved(known: Known, ask: Ask) -> Script[None]:
     """Make a forest of what is left, strong pairs in detail; the fewer, the more for margins."""
     facts, looks = known.facts, known.halves
-    untold = {pair: off for pair, off in known.departures.items() if pair not in known.told}
-    forest, strong = forest_of(untold, facts.rows)
-    share = in_detail(facts, strong)
-    if share < 1:
-        yield from _ask_margins(known, Ask(plans.AGAIN, ask.cost * (1 - share)))
+    undeclared = {
+        pair: off for pair, off in known.departures.items() if pair not in known.declared_pairs
+    }
+    forest, strong = forest_of(undeclared, facts.rows)
+    fraction = in_detail(facts, strong)
+    if fraction < 1:
+        yield from _ask_margins(known, Ask(plans.AGAIN, ask.cost * (1 - fraction)))
     if not forest or looks is None:
-        known.independent = not known.told
+        known.independent = not known.declared_pairs
         return
     known.moments = [looks.moments(facts)]
-    tables = replace(ask, cost=ask.cost * share)
-    known.pairs = yield from edges_of(facts, tables, looks, known.histograms, untold)
+    tables = replace(ask, cost=ask.cost * fraction)
+    known.pairs = yield from edges_of(facts, tables, looks, known.histograms, undeclared)
 
 
 def _ask_forest(known: Known, ask: Ask) -> Script[None]:
     """Ask for tables of the pairs that a forest may be made of, but for those in blocks."""
     facts, sizes = known.facts, known.facts.sizes
     inside = known.margins.departures(facts, known.histograms) if known.margins else {}
-    inside |= known.told
+    inside |= known.declared_pairs
     pairs = tuple(
         (a, b)
         for a, b in candidates(known.departures)

@@ -54,9 +54,14 @@ class Tables:
         maps = self.request.map_of
         return [
             Measurement(
-                own, tuple(map(maps, own)), table.astype(np.float64), fit_variance(law, facts)
+                attributes,
+                tuple(map(maps, attributes)),
+                table.astype(np.float64),
+                fit_variance(law, facts),
             )
-            for own, table, law in zip(self.request.sets, self.tables, self.laws, strict=True)
+            for attributes, table, law in zip(
+                self.request.sets, self.tables, self.laws, strict=True
+            )
         ]
 
     def departures(
@@ -85,7 +90,7 @@ class ContrastSums:
         return Moments(
             attributes,
             tuple(np.array(self.request.groups[a], dtype=np.intp) for a in attributes),
-            [own / unit for own in self.sums],
+            [contrast / unit for contrast in self.sums],
             fit_variance(self.law, facts) / unit**2,
         )
 
@@ -98,8 +103,8 @@ class ContrastSums:
         unit = CONTRAST_UNIT**2
         weights = weights_of(histograms, self.request.groups, facts.rows)
         variances = [facts.variance(self.law)] * len(self.sums)
-        found = departures(self.request.sets, self.sums, weights, variances, unit * facts.rows)
-        return {pair: own.in_units(unit) for pair, own in found.items()}
+        by_pair = departures(self.request.sets, self.sums, weights, variances, unit * facts.rows)
+        return {pair: departure.in_units(unit) for pair, departure in by_pair.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +218,12 @@ def margins_of(
 ) -> Script[Tables]:
     """Ask for margins in one sum or in two: of small tables, and of large ones at more each."""
     names = (name, f"{name} of large domains")
-    found = dict[Attributes, tuple[Counts, NoiseLaw]]()
+    by_set = dict[Attributes, tuple[Counts, NoiseLaw]]()
     sums = margin_sums(facts.sizes, blocks.sets, facts.norm)
-    for each, (own, share) in zip(names, sums, strict=False):
-        part = yield from tables_of(facts, each, cost * share, replace(blocks, sets=own))
-        found |= zip(own, zip(part.tables, part.laws, strict=True), strict=True)
-    tables, laws = zip(*(found[own] for own in blocks.sets), strict=True)
+    for step_name, (sets, fraction) in zip(names, sums, strict=False):
+        part = yield from tables_of(facts, step_name, cost * fraction, replace(blocks, sets=sets))
+        by_set |= zip(sets, zip(part.tables, part.laws, strict=True), strict=True)
+    tables, laws = zip(*(by_set[attributes] for attributes in blocks.sets), strict=True)
     return Tables(blocks, list(tables), list(laws))
 
 
@@ -233,22 +238,22 @@ def margins_alone(facts: PublicFacts, name: str, cost: Fraction, first: Tables) 
     """Ask for the margins once more: no pair depends, and they get all that is left."""
     again = yield from margins_of(facts, name, cost, first.request)
     twice = zip(first.measurements(facts), again.measurements(facts), strict=True)
-    return partial(blocks_model, facts, [both(*own) for own in twice])
+    return partial(blocks_model, facts, [both(*looks) for looks in twice])
 
 
 def one_way(tables: Tables) -> list[Counts]:
     """Return every attribute's noisy histogram: the mean of its tables, rounded down."""
-    found = dict[int, list[Counts]]()
-    for own, table in zip(tables.request.sets, tables.tables, strict=True):
-        for axis, attribute in enumerate(own):
-            found.setdefault(attribute, []).append(marginal_table(table, [axis]))
-    return [np.sum(found[a], axis=0) // len(found[a]) for a in range(len(found))]
+    margins = dict[int, list[Counts]]()
+    for attributes, table in zip(tables.request.sets, tables.tables, strict=True):
+        for axis, attribute in enumerate(attributes):
+            margins.setdefault(attribute, []).append(marginal_table(table, [axis]))
+    return [np.sum(margins[a], axis=0) // len(margins[a]) for a in range(len(margins))]
 
 
 def weights_of(histograms: Sequence[Counts], groups: Groupings, rows: int) -> list[tuple[int, ...]]:
     return [
-        group_weights(histogram, own, rows)
-        for histogram, own in zip(histograms, groups, strict=True)
+        group_weights(histogram, group_of, rows)
+        for histogram, group_of in zip(histograms, groups, strict=True)
     ]
 
 

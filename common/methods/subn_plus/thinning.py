@@ -45,27 +45,27 @@ class Evidence:
     def split(self) -> tuple[Evidence, Evidence]:
         """Return two looks at the same sums."""
         source = KeyedRandomSource(self._digest(), private=False)
-        tables = [halved(own.counts, own.variance, source) for own in self.tables]
-        pairs = [halved(own.counts, own.variance, source) for own in self.pairs]
+        tables = [halved(table.counts, table.variance, source) for table in self.tables]
+        pairs = [halved(table.counts, table.variance, source) for table in self.pairs]
         moments = [
             [
-                halved(array, own.variance / precision, source)
-                for array, precision in zip(own.contrasts, own.precisions, strict=True)
+                halved(array, moment.variance / precision, source)
+                for array, precision in zip(moment.contrasts, moment.precisions, strict=True)
             ]
-            for own in self.moments
+            for moment in self.moments
         ]
 
-        def look(side: int, share: float) -> Evidence:
+        def look(side: int, part: float) -> Evidence:
             shown, detail = (
                 tuple(
-                    replace(own, counts=both[side], variance=own.variance / share)
-                    for own, both in zip(whole, halves, strict=True)
+                    replace(table, counts=both[side], variance=table.variance / part)
+                    for table, both in zip(whole, halves, strict=True)
                 )
                 for whole, halves in ((self.tables, tables), (self.pairs, pairs))
             )
             contrasts = tuple(
-                replace(own, contrasts=[a[side] for a in both], variance=own.variance / share)
-                for own, both in zip(self.moments, moments, strict=True)
+                replace(moment, contrasts=[a[side] for a in both], variance=moment.variance / part)
+                for moment, both in zip(self.moments, moments, strict=True)
             )
             return Evidence(shown, contrasts, self.rows, detail)
 
@@ -83,8 +83,11 @@ class Evidence:
                 off, counted = _contrast_errors(moments, mixture)
                 total, cells = total + off / moments.variance, cells + counted
         views = apart(self.tables, tree_of(len(mixture.columns), mixture.links))
-        seen = [(own, _seen(own, mixture)) for own in views if len(own.attributes) > 1]
-        for table, shown in [*seen, *((own, _detail(own, mixture)) for own in self.pairs)]:
+        predictions = [(view, _seen(view, mixture)) for view in views if len(view.attributes) > 1]
+        for table, shown in [
+            *predictions,
+            *((pair, _detail(pair, mixture)) for pair in self.pairs),
+        ]:
             total += float(((self.rows * shown - table.counts) ** 2).sum()) / table.variance
             cells += table.counts.size
         return total / max(cells, 1)
@@ -93,8 +96,8 @@ class Evidence:
         digest = hashlib.sha256(b"parley thinning")
         for table in (*self.tables, *self.pairs):
             digest.update(np.ascontiguousarray(table.counts).tobytes())
-        for own in self.moments:
-            for array in own.contrasts:
+        for moment in self.moments:
+            for array in moment.contrasts:
                 digest.update(np.ascontiguousarray(array).tobytes())
         return digest.digest()
 
@@ -119,8 +122,8 @@ def _seen(table: Measurement, mixture: LatentModel) -> Floats:
     """Return the model's probabilities of a table of several columns."""
     joint = mixture.weights[:, None]
     for column, grouping in zip(table.attributes, table.groupings, strict=True):
-        seen = _grouped(mixture.columns[column], grouping)
-        joint = (joint[:, :, None] * seen[:, None, :]).reshape(len(joint), -1)
+        odds = _grouped(mixture.columns[column], grouping)
+        joint = (joint[:, :, None] * odds[:, None, :]).reshape(len(joint), -1)
     return np.asarray(joint.sum(axis=0).reshape(table.counts.shape), dtype=np.float64)
 
 
@@ -139,39 +142,39 @@ def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
 def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int]:
     """Return the squared error of all pairs of attributes, by precision, and their cells."""
     shifts = [contrast_shift(width) / CONTRAST_UNIT for width in moments.widths]
-    seen = [
+    contrasts = [
         _grouped(mixture.columns[column], grouping) - shift
         for column, grouping, shift in zip(moments.columns, moments.groupings, shifts, strict=True)
     ]
-    together = np.concatenate(seen, axis=1)
+    together = np.concatenate(contrasts, axis=1)
     expected = (together * mixture.weights[:, None]).T @ together
     starts = [0, *np.cumsum(moments.widths).tolist()]
     trees = tree_of(len(mixture.columns), mixture.links)
     total, cells = 0.0, 0
-    pairs = combinations(range(len(seen)), 2)
+    pairs = combinations(range(len(contrasts)), 2)
     sums = zip(pairs, moments.contrasts, moments.precisions, strict=True)
     for (i, j), array, precision in sums:
-        own = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
+        block = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
         if trees[moments.columns[i]] == trees[moments.columns[j]]:
             joint = mixture.together((moments.columns[i], moments.columns[j]))
             joint = _grouped(_grouped(joint, moments.groupings[j]).T, moments.groupings[i]).T
-            own = joint - shifts[j] * joint.sum(axis=1)[:, None]
-            own = own - shifts[i] * own.sum(axis=0)
-        total, cells = total + precision * float(((own - array) ** 2).sum()), cells + array.size
+            block = joint - shifts[j] * joint.sum(axis=1)[:, None]
+            block = block - shifts[i] * block.sum(axis=0)
+        total, cells = total + precision * float(((block - array) ** 2).sum()), cells + array.size
     return total, cells
 
 
 def best_factor(error_at: Callable[[float], float]) -> float:
     """Return the factor of a price that has the least error, by doublings and a parabola."""
-    found = {power: error_at(2.0**power) for power in (-1, 0, 1)}
+    errors = {power: error_at(2.0**power) for power in (-1, 0, 1)}
     for _ in range(MOST_DOUBLINGS - 1):
-        best = min(found, key=lambda power: found[power])
-        if best not in (min(found), max(found)):
+        best = min(errors, key=lambda power: errors[power])
+        if best not in (min(errors), max(errors)):
             break
-        power = best + (1 if best == max(found) else -1)
-        found[power] = error_at(2.0**power)
-    best = min(found, key=lambda power: found[power])
-    if best in (min(found), max(found)):
+        power = best + (1 if best == max(errors) else -1)
+        errors[power] = error_at(2.0**power)
+    best = min(errors, key=lambda power: errors[power])
+    if best in (min(errors), max(errors)):
         return 2.0**best
-    low, middle, high = (found[best + step] for step in (-1, 0, 1))
+    low, middle, high = (errors[best + step] for step in (-1, 0, 1))
     return float(2.0 ** (best + (low - high) / (2 * max(low - 2 * middle + high, _TINY))))

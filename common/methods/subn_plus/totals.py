@@ -36,7 +36,7 @@ from common.study.script import Script, added_up
 LARGEST = MIDDLE  # what a row adds to a total, at most
 NO_CLASS = -1  # of a value that hides nothing
 # Fractions of the budget, by how many times less than half a bin their noise has to be.
-_SHARES = {64: Fraction(1, 100), 8: Fraction(1, 50)}
+_FRACTIONS = {64: Fraction(1, 100), 8: Fraction(1, 50)}
 _CLEAR = 4  # deviations in a class of the numbers that it could move
 _SIMILAR = 4  # times as wide
 _MOST_CLASSES = 32
@@ -70,7 +70,7 @@ class BinTotals:
     @property
     def counts(self) -> tuple[int, ...]:
         """How many classes each column has."""
-        return tuple(max(own) + 1 for own in self.classes)
+        return tuple(max(class_of) + 1 for class_of in self.classes)
 
     @property
     def cells(self) -> int:
@@ -89,8 +89,8 @@ class BinTotals:
                 PLACES,
                 self.width,
                 *(
-                    frame((a, frame(number - NO_CLASS for number in own), frame(spans)))
-                    for a, own, spans in columns
+                    frame((a, frame(number - NO_CLASS for number in class_of), frame(spans)))
+                    for a, class_of, spans in columns
                 ),
             )
         )
@@ -103,8 +103,8 @@ class BinTotals:
         tables = data.count([(column, self.width + column) for column in self.columns])
         return np.concatenate(
             [
-                in_classes((table * distances(own, spans)).sum(axis=1), own)
-                for table, own, spans in zip(tables, self.classes, self.spans, strict=True)
+                in_classes((table * distances(class_of, spans)).sum(axis=1), class_of)
+                for table, class_of, spans in zip(tables, self.classes, self.spans, strict=True)
             ]
         )
 
@@ -131,18 +131,18 @@ def distances(classes: Groups, spans: Groups) -> Counts:
     That is its distance from the middle of its bin, as a part of half the widest bin of its class,
     times 127, rounded to the nearest integer.
     """
-    own = np.array(classes)
-    widths = np.where(own == NO_CLASS, 0, np.array(spans, dtype=np.int64))
+    class_of = np.array(classes)
+    widths = np.where(class_of == NO_CLASS, 0, np.array(spans, dtype=np.int64))
     widest = np.ones(max(classes) + 1, dtype=np.int64)
-    np.maximum.at(widest, np.maximum(own, 0), widths)
-    unit = widest[np.maximum(own, 0)][:, None]
+    np.maximum.at(widest, np.maximum(class_of, 0), widths)
+    unit = widest[np.maximum(class_of, 0)][:, None]
     doubled = 2 * widths[:, None] * (np.arange(PLACES) - MIDDLE)
     return np.asarray((doubled + unit) // (2 * unit), dtype=np.int64)
 
 
 def hiding(facts: PublicFacts) -> Attributes:
     """Return the attributes whose values hide numbers."""
-    return tuple(a for a, own in enumerate(facts.spans) if any(own))
+    return tuple(a for a, spans in enumerate(facts.spans) if any(spans))
 
 
 def totals_fraction(facts: PublicFacts, largest: int = LARGEST) -> Fraction:
@@ -153,12 +153,12 @@ def totals_fraction(facts: PublicFacts, largest: int = LARGEST) -> Fraction:
     columns = hiding(facts)
     if not columns:
         return Fraction(0)
-    shares = (
-        share
-        for times, share in _SHARES.items()
-        if _noise(facts, columns, share * facts.budget, largest) <= facts.rows / times
+    fractions = (
+        fraction
+        for times, fraction in _FRACTIONS.items()
+        if _noise(facts, columns, fraction * facts.budget, largest) <= facts.rows / times
     )
-    return next(shares, Fraction(0))
+    return next(fractions, Fraction(0))
 
 
 def _noise(
@@ -179,12 +179,12 @@ def totals_request(facts: PublicFacts, cost: Fraction, histograms: Sequence[Coun
     """Return the totals of every column that hides numbers, in as many classes as can be seen."""
     columns = hiding(facts)
     most = int(facts.rows / (_CLEAR * _noise(facts, columns, cost)))
-    found = [
+    classes = [
         bin_classes(histograms[a], facts.rows, facts.spans[a], min(max(1, most), _MOST_CLASSES))
         for a in columns
     ]
     spans = tuple(facts.spans[a] for a in columns)
-    return BinTotals(columns, tuple(found), spans, len(facts.sizes))
+    return BinTotals(columns, tuple(classes), spans, len(facts.sizes))
 
 
 def bin_classes(histogram: Counts, rows: int, spans: Sequence[int], most: int) -> Groups:

@@ -68,10 +68,10 @@ class Link:
 
     def conditionals(self) -> Floats:
         """Return P(child's value | class, parent's group), as (classes, groups, values)."""
-        found = self.potentials[:, None, :] * self.table[:, self.groups[1]]
-        found += _TINY * self.potentials[:, None, :]
-        total = found.sum(axis=2, keepdims=True)
-        return np.asarray(found / np.maximum(total, np.finfo(float).tiny), dtype=np.float64)
+        odds = self.potentials[:, None, :] * self.table[:, self.groups[1]]
+        odds += _TINY * self.potentials[:, None, :]
+        total = odds.sum(axis=2, keepdims=True)
+        return np.asarray(odds / np.maximum(total, np.finfo(float).tiny), dtype=np.float64)
 
     def draw(
         self, classes: NDArray[np.integer], parents: NDArray[np.integer], source: RandomSource
@@ -103,7 +103,7 @@ class Link:
         return {
             "parent": self.parent,
             "child": self.child,
-            "groups": [own.tolist() for own in self.groups],
+            "groups": [grouping.tolist() for grouping in self.groups],
             "table": self.table.tolist(),
             "potentials": self.potentials.tolist(),
         }
@@ -114,7 +114,7 @@ def tree_of(columns: int, edges: Sequence[Edge | Link]) -> list[int]:
     trees = list(range(columns))
     for edge in edges:
         old, new = sorted((trees[edge.parent], trees[edge.child]), reverse=True)
-        trees = [new if own == old else own for own in trees]
+        trees = [new if tree == old else tree for tree in trees]
     return trees
 
 
@@ -123,20 +123,20 @@ def apart(tables: Sequence[Measurement], trees: Sequence[int]) -> list[Measureme
 
     A table that has some becomes as many tables, with one of them each, which share its precision.
     """
-    found: list[Measurement] = []
+    parts: list[Measurement] = []
     for table in tables:
         together = [[b for b in table.attributes if trees[b] == trees[a]] for a in table.attributes]
         if max(map(len, together)) == 1:
-            found.append(table)
+            parts.append(table)
             continue
         sets = {
-            tuple(own[place % len(own)] for own in together)
+            tuple(of_tree[place % len(of_tree)] for of_tree in together)
             for place in range(max(map(len, together)))
         }
-        for own in sorted(sets):
-            axes = [axis for axis, a in enumerate(table.attributes) if a in own]
+        for attributes in sorted(sets):
+            axes = [axis for axis, a in enumerate(table.attributes) if a in attributes]
             counts = marginal_table(table.counts, axes)
-            found.append(
+            parts.append(
                 Measurement(
                     tuple(table.attributes[axis] for axis in axes),
                     tuple(table.groupings[axis] for axis in axes),
@@ -144,7 +144,7 @@ def apart(tables: Sequence[Measurement], trees: Sequence[int]) -> list[Measureme
                     len(sets) * table.variance * (table.counts.size // counts.size),
                 )
             )
-    return found
+    return parts
 
 
 class Trees:
@@ -166,7 +166,10 @@ class Trees:
     ) -> None:
         self.edges, self._groups, self._spans = edges, groups, spans
         self._members = [
-            tuple(np.eye(size)[:, own] for size, own in zip(edge.joint.shape, both, strict=True))
+            tuple(
+                np.eye(size)[:, group_of]
+                for size, group_of in zip(edge.joint.shape, both, strict=True)
+            )
             for edge, both in zip(edges, groups, strict=True)
         ]
         self._precision = [edge.precision / scale for edge in edges]
@@ -189,12 +192,12 @@ class Trees:
     def known(self, links: Sequence[Link]) -> list[Link | None]:
         """Return of each edge the link of another model, if that has the same groups."""
         by_pair = {(link.parent, link.child): link for link in links}
-        found = [by_pair.get((edge.parent, edge.child)) for edge in self.edges]
+        by_edge = [by_pair.get((edge.parent, edge.child)) for edge in self.edges]
         return [
             link
             if link is not None and all(map(np.array_equal, link.groups, edge.groups))
             else None
-            for link, edge in zip(found, self.edges, strict=True)
+            for link, edge in zip(by_edge, self.edges, strict=True)
         ]
 
     def start(self, links: Sequence[Link | None], logits: Floats) -> list[Floats]:
@@ -215,7 +218,7 @@ class Trees:
 
     def laws(self, logits: Floats, tables: Sequence[Floats]) -> dict[int, Floats]:
         """Return the law of every attribute of a tree (atoms, classes), from its potentials."""
-        self._tables = [np.exp(own) for own in tables]
+        self._tables = [np.exp(logarithms) for logarithms in tables]
         below = {
             u: np.exp(logits[self._spans[u]] - logits[self._spans[u]].max(axis=0))
             for u in self.columns
@@ -244,21 +247,21 @@ class Trees:
         `by_laws` are the slopes by the laws that the last call of `laws` returned; they change.
         """
         below, laws, count = self._below, self._laws, len(self.edges)
-        by_below = {u: np.zeros_like(own) for u, own in below.items()}
+        by_below = {u: np.zeros_like(weight) for u, weight in below.items()}
         by_sent, by_tables = [np.empty(0)] * count, [np.empty(0)] * count
         for k in reversed(range(count)):
             edge, table, ratio = self.edges[k], self._tables[k], self._ratios[k]
             inside, group = self._members[k], self._groups[k]
             u, p = edge.child, edge.parent
-            seen = inside[1] @ below[u]
-            product = (ratio * weights) @ seen.T
+            group_weights = inside[1] @ below[u]
+            product = (ratio * weights) @ group_weights.T
             error = self._precision[k] * (table * product - edge.joint)
             tilted = error * table
-            by_ratio = (tilted @ seen) * weights
-            weight_slopes += np.einsum("gc,gc->c", tilted @ seen, ratio)
-            by_seen = (tilted.T @ ratio) * weights
+            by_ratio = (tilted @ group_weights) * weights
+            weight_slopes += np.einsum("gc,gc->c", tilted @ group_weights, ratio)
+            by_group_weights = (tilted.T @ ratio) * weights
             coming = table.T @ ratio
-            by_below[u] += by_laws[u] * coming[group[1]] + by_seen[group[1]]
+            by_below[u] += by_laws[u] * coming[group[1]] + by_group_weights[group[1]]
             by_coming = inside[1] @ (by_laws[u] * below[u])
             by_tables[k] = error * product + ratio @ by_coming.T
             by_ratio += table @ by_coming
@@ -272,8 +275,8 @@ class Trees:
         for k, edge in enumerate(self.edges):
             inside, group = self._members[k], self._groups[k]
             sent = by_sent[k] + (inside[0] @ by_logits[edge.parent]) / self._sent[k]
-            seen = inside[1] @ below[edge.child]
-            by_tables[k] = (by_tables[k] + sent @ seen.T) * self._tables[k]
+            group_weights = inside[1] @ below[edge.child]
+            by_tables[k] = (by_tables[k] + sent @ group_weights.T) * self._tables[k]
             by_below[edge.child] += (self._tables[k].T @ sent)[group[1]]
             by_logits[edge.child] = by_below[edge.child] * below[edge.child]
         return by_logits, by_tables
@@ -286,7 +289,7 @@ class Trees:
         """Return the edges' part of the loss: for tests of the slopes."""
         total = 0.0
         for k, edge in enumerate(self.edges):
-            seen = self._members[k][1] @ self._below[edge.child]
-            own = self._tables[k] * ((self._ratios[k] * weights) @ seen.T)
-            total += self._precision[k] * float(((own - edge.joint) ** 2).sum()) / 2
+            group_weights = self._members[k][1] @ self._below[edge.child]
+            joint = self._tables[k] * ((self._ratios[k] * weights) @ group_weights.T)
+            total += self._precision[k] * float(((joint - edge.joint) ** 2).sum()) / 2
         return total

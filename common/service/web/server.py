@@ -26,7 +26,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -92,14 +91,6 @@ class WebServer:
             self._server.server_close()
 
 
-@dataclass(slots=True, eq=False)
-class ConnectionPlace:
-    """A connection's place."""
-
-    connection: socket.socket  # what is closed when the place is taken away
-    address: str  # the client's
-
-
 class Places:
     """The places for connections of one server. Threads may share it.
 
@@ -113,52 +104,43 @@ class Places:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._arriving: dict[ConnectionPlace, None] = {}  # oldest first
-        self._answered: set[ConnectionPlace] = set()
+        self._arriving: dict[socket.socket, str] = {}  # with their addresses, oldest first
+        self._answered: set[socket.socket] = set()
 
-    def enter(self, connection: socket.socket, address: str) -> ConnectionPlace | None:
-        """Return a place for a new connection; None if each place is of a request in progress."""
-        place = ConnectionPlace(connection, address)
+    def enter(self, connection: socket.socket, address: str) -> bool:
+        """Give a new connection a place; return False if requests in progress have all places."""
         with self._lock:
             if len(self._arriving) + len(self._answered) >= self._most:
                 if not self._arriving:
-                    return None
+                    return False
                 self._take_away(self._slowest())
-            self._arriving[place] = None
-        return place
-
-    def wrap(self, place: ConnectionPlace, connection: socket.socket) -> bool:
-        """Replace a connection by its TLS form; return False if its place was taken away."""
-        with self._lock:
-            place.connection = connection
-            return place in self._arriving
-
-    def arrived(self, place: ConnectionPlace) -> bool:
-        """Keep a place until `leave`; return False if it was taken away before."""
-        with self._lock:
-            if place not in self._arriving:
-                return False
-            del self._arriving[place]
-            self._answered.add(place)
+            self._arriving[connection] = address
             return True
 
-    def leave(self, place: ConnectionPlace) -> None:
+    def arrived(self, connection: socket.socket) -> bool:
+        """Keep a place until `leave`; return False if it was taken away before."""
+        with self._lock:
+            if self._arriving.pop(connection, None) is None:
+                return False
+            self._answered.add(connection)
+            return True
+
+    def leave(self, connection: socket.socket) -> None:
         """Give a place back; to repeat this is harmless."""
         with self._lock:
-            self._arriving.pop(place, None)
-            self._answered.discard(place)
+            self._arriving.pop(connection, None)
+            self._answered.discard(connection)
 
-    def _slowest(self) -> ConnectionPlace:
-        connections = Counter(place.address for place in self._arriving)
-        return max(
-            self._arriving, key=lambda place: connections[place.address]
-        )  # the first of equals
+    def _slowest(self) -> socket.socket:
+        numbers = Counter(self._arriving.values())
+        # The first of equals.
+        return max(self._arriving, key=lambda connection: numbers[self._arriving[connection]])
 
-    def _take_away(self, place: ConnectionPlace) -> None:
-        logger.warning("a slow connection of %s was closed: every place was taken", place.address)
-        del self._arriving[place]
-        with contextlib.suppress(OSError):  # it ended, or TLS is just being put around it
-            socket.socket.shutdown(place.connection, socket.SHUT_RDWR)
+    def _take_away(self, connection: socket.socket) -> None:
+        address = self._arriving.pop(connection)
+        logger.warning("a slow connection of %s was closed: every place was taken", address)
+        with contextlib.suppress(OSError):  # it ended
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # without a word of TLS
 
 
 class _Server(ThreadingHTTPServer):
@@ -177,40 +159,41 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        if self._tls is not None:
+            connection = self._tls().wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
+        return connection, address
+
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # inherited
-        place = self._places.enter(request, client_address[0])
-        if place is None:
+        if not self._places.enter(request, client_address[0]):
             logger.warning("a connection was closed: too many requests are being answered")
             self.shutdown_request(request)
             return
         try:
-            threading.Thread(target=self._serve, args=(place, client_address), daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(request, client_address), daemon=True
+            ).start()
         except RuntimeError:  # no more threads; `handle_error` says it
-            self._places.leave(place)
+            self._places.leave(request)
             raise
 
-    def _serve(self, place: ConnectionPlace, client_address: Any) -> None:  # noqa: ANN401  # inherited
+    def _serve(self, connection: socket.socket, client_address: Any) -> None:  # noqa: ANN401  # inherited
         """Shake hands, answer one request and close; in a thread, because it may be slow."""
         try:
-            self._exchange(place, client_address)
+            connection.settimeout(ARRIVE_WITHIN_S)
+            if isinstance(connection, ssl.SSLSocket):
+                connection.do_handshake()
+            _Handler(connection, client_address, self, lambda: self._places.arrived(connection))
         except OSError as error:  # TLS that failed, a browser that left or said nothing
             logger.debug("a connection ended: %s", type(error).__name__)
         except Exception:
             logger.exception("a request failed")
         finally:
-            self._places.leave(place)
-            self.shutdown_request(place.connection)
-
-    def _exchange(self, place: ConnectionPlace, client_address: Any) -> None:  # noqa: ANN401  # inherited
-        place.connection.settimeout(ARRIVE_WITHIN_S)
-        if self._tls is not None:
-            secured = self._tls().wrap_socket(
-                place.connection, server_side=True, do_handshake_on_connect=False
-            )
-            if not self._places.wrap(place, secured):
-                return
-            secured.do_handshake()
-        _Handler(place.connection, client_address, self, lambda: self._places.arrived(place))
+            self._places.leave(connection)
+            self.shutdown_request(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log what kept a connection from getting a thread."""

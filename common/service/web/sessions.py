@@ -40,7 +40,6 @@ class Session:
     certificate: str = ""
 
     def vouches_for(self, offered: str) -> bool:
-        """Return whether the token of a form is this session's."""
         return same(offered, secret=self.csrf)
 
 

@@ -113,11 +113,7 @@ def issue(
     first: datetime,
     last: datetime,
 ) -> x509.Certificate:
-    """Make the certificate for a request. Of the request only key and names are taken over.
-
-    Raises:
-        InputError: the request is not one of ours, or would outlive the authority.
-    """
+    """Make the certificate for the key and names of a request; InputError for one not of ours."""
     subject = subject_of(request)
     if not _proves_its_key(request):
         raise InputError(f"{subject.name!r}: the request is not signed by its own P-256 key")
@@ -164,22 +160,14 @@ def verify(
     role: Role,
     at: datetime,
 ) -> Subject:
-    """Return whom a certificate names, if an authority issued it for this role and it is valid.
-
-    Raises:
-        WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
-    """
+    """Return whom a certificate of an authority names; WireError if it is not for this role."""
     if not any(_issued(certificate, authority) for authority in authorities):
         raise WireError(ErrorCode.CERTIFICATE_UNTRUSTED, "issued by another authority")
     return verify_holder(certificate, role=role, at=at)
 
 
 def verify_holder(certificate: x509.Certificate, *, role: Role, at: datetime) -> Subject:
-    """Return whom a certificate names, if it is for this role and valid; TLS checked its issuer.
-
-    Raises:
-        WireError: CERTIFICATE_UNTRUSTED or CERTIFICATE_EXPIRED.
-    """
+    """Return whom a certificate names, if it is for this role and valid; TLS checked its issuer."""
     try:
         subject = subject_of(certificate)
     except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -91,6 +92,7 @@ class Followed(Generic[T]):
 
     def __init__(self, files: CredentialFiles, make: Callable[[Credentials], T]) -> None:
         self._files, self._make = files, make
+        self._lock = threading.Lock()
         self._state = self._complained = files.state()
         self.current = make(files.load())
 
@@ -110,6 +112,12 @@ class Followed(Generic[T]):
         self._state = state
         logger.info("certificates reloaded from %s", self._files.certificate)
         return self.current
+
+    def latest(self) -> T:
+        """Return what is made of the files of this moment, in any thread."""
+        with self._lock:
+            self.fresh()
+            return self.current
 
 
 class ExpiryWatch:

@@ -189,11 +189,7 @@ class Keyring:
         return certificate
 
     def accept(self, chain: bytes, *, where: Path, now: datetime) -> x509.Certificate:
-        """Take a certificate into use; after an interruption, repeat it.
-
-        Raises:
-            InputError: the certificate is for none of the keys here, or not the authority's.
-        """
+        """Take a certificate for a key of ours into use; after an interruption, repeat it."""
         certificate = parse_certificates(chain, where=where)[0]
         authorities = parse_certificates(read(self.files.authority), where=self.files.authority)
         try:

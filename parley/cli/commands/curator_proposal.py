@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -24,23 +25,72 @@ from common.study.terms import Terms
 from curator.app import propose
 from curator.operations import find_record, member_of
 from curator.revision import changes, next_name, rehearsed, revised
-from curator.settings import curator_settings, open_store, priors
+from curator.settings import CuratorSettings, curator_settings, open_store, priors
 from parley.cli import console, options
 from parley.cli.result import Result
 from parley.cli.study_options import taking_terms, tell_decisions
 
-SignerFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="The identity.key to sign with. [default: the curator's]", show_default=False
-    ),
-]
-Unsigned = Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")]
 Earlier = Annotated[
     str, typer.Argument(help="A study.toml, or the first characters of a digest, or a name.")
 ]
 Out = Annotated[Path, typer.Option(help="The study.toml to write.")]
 Name = Annotated[str | None, typer.Option(help="What people call the new study.")]
+
+
+@dataclass(frozen=True)
+class Proposer:
+    """Options that say who proposes a study: a curator, by its settings, and who signs."""
+
+    config: options.Config = None
+    signer: Annotated[
+        Path | None,
+        typer.Option(
+            help="The identity.key to sign with. [default: the curator's]", show_default=False
+        ),
+    ] = None
+    unsigned: Annotated[bool, typer.Option("--unsigned", help="Do not sign it.")] = False
+
+    @property
+    def settings(self) -> CuratorSettings:
+        return curator_settings(self.config, os.environ).values
+
+    @property
+    def pinned(self) -> str:
+        """The fingerprint of the curator's identity, which studies pin; empty without one."""
+        try:
+            return load_public_identity(self.settings.keys / "identity.pub").fingerprint
+        except InputError:
+            return ""
+
+    def signed(self, study: Study) -> Study:
+        """Sign a study, unless it is to stay unsigned."""
+        if self.unsigned:
+            return study
+        file, passphrase_file = self.signer, None
+        if file is None:
+            try:
+                settings = self.settings
+            except InputError as error:
+                raise InputError(
+                    f"the study: no identity is known to sign it with ({error}). Name the "
+                    "curator's settings (--config) or an identity.key (--signer), or leave it "
+                    "--unsigned"
+                ) from None
+            file, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
+        passphrase = options.passphrase_in(passphrase_file)
+        return study.signed_by(load_identity(file, passphrase=passphrase))
+
+    def write(self, study: Study, out: Path, earlier: Study | None = None) -> Result:
+        """Sign a study and write it; of a revision, say what changed."""
+        study = self.signed(study)
+        if not study.curator:
+            console.warn(
+                "the study pins no curator, so every reader of its release has to compare the "
+                "curator's fingerprint. Name the settings of a curator with an identity (--config)"
+            )
+        write_new(out, study.to_toml().encode())
+        console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
+        return _written(study, out, None if earlier is None else changes(earlier, study))
 
 
 @taking_terms
@@ -54,9 +104,7 @@ def new(
     out: Out,
     terms: Terms,
     prior: options.PriorFile = None,
-    config: options.Config = None,
-    signer: SignerFile = None,
-    unsigned: Unsigned = False,
+    proposer: Proposer,
 ) -> Result:
     """Write a study down: schema, budget, and who takes part with which identity and how many rows.
 
@@ -68,7 +116,7 @@ def new(
     earlier = None if prior is None else read_prior(prior)
     pinned = {
         "prior": None if earlier is None else earlier.digest,
-        "curator": pinned_curator(config) or None,
+        "curator": proposer.pinned or None,
     }
     domains = options.load_schema(schema)
     study = with_commitments(new_study({**terms, **pinned}, schema=domains, members=members))
@@ -81,31 +129,27 @@ def new(
         console.warn(
             "--purpose: the study does not say what its table is for. Owners ask that first"
         )
-    study = study if unsigned else signed(study, config, signer)
-    _write(study, out)
-    return _written(study, out)
+    return proposer.write(study, out)
 
 
 def add(
     study: options.StudyFile,
     *,
     prior: options.PriorFile = None,
-    config: options.Config = None,
-    signer: SignerFile = None,
-    unsigned: Unsigned = False,
+    proposer: Proposer,
 ) -> Result:
     """Offer a study to its parties; a running curator takes it up by itself.
 
     An unsigned study is signed on the way, as in `study new`.
     """
-    settings = curator_settings(config, os.environ).values
+    settings = proposer.settings
     proposed = Study.load(study)
     _require_time_left(proposed)
     if prior is not None:
         priors(settings).add(prior)
-    _check_curator(proposed, study, pinned_curator(config))
-    if proposed.signature is None and not unsigned:
-        proposed = signed(proposed, config, signer)
+    _check_curator(proposed, study, proposer.pinned)
+    if proposed.signature is None and not proposer.unsigned:
+        proposed = proposer.signed(proposed)
         console.note(f"{study} itself is not signed; owners who fetch the study see the signature")
     propose(settings, proposed, clock=system_clock)
     return _written(proposed, study)
@@ -117,26 +161,23 @@ def reform(
     without: Annotated[list[str], typer.Option(help="An owner to go on without; may be repeated.")],
     out: Out,
     name: Name = None,
-    config: options.Config = None,
-    signer: SignerFile = None,
-    unsigned: Unsigned = False,
+    proposer: Proposer,
 ) -> Result:
     """Write a study down again without owners that are gone. The others approve it anew.
 
     The earlier study must be over: end it with `study abort`. What it cost its owners stays
     charged, and the new study is charged beside it.
     """
-    earlier = _earlier(study, config, over=True)
+    earlier = _earlier(study, proposer, over=True)
     revision = revised(
         earlier,
         name=name or f"{earlier.name}, without {', '.join(without)}",
         without=without,
-        curator=pinned_curator(config),
+        curator=proposer.pinned,
         today=system_clock().date(),
     )
     require_runnable(revision, run_of(revision))
-    revision = revision if unsigned else signed(revision, config, signer)
-    return _write_revision(earlier, revision, out)
+    return proposer.write(revision, out, earlier)
 
 
 def renew(
@@ -164,9 +205,7 @@ def renew(
     prior: Annotated[
         bool, typer.Option("--prior", help="Build on the earlier study's release.")
     ] = False,
-    config: options.Config = None,
-    signer: SignerFile = None,
-    unsigned: Unsigned = False,
+    proposer: Proposer,
 ) -> Result:
     """Write next year's study from last year's: same schema, owners and terms, changes shown.
 
@@ -175,8 +214,8 @@ def renew(
     --prior its noisy sums are drawn towards the earlier release, which makes them better and costs
     nothing; the schema must be the same.
     """
-    earlier = _earlier(study, config, over=False)
-    built_on = _prior(study, config) if prior else None
+    earlier = _earlier(study, proposer, over=False)
+    built_on = _prior(study, proposer.settings) if prior else None
     revision = revised(
         earlier,
         name=name or next_name(earlier.name, system_clock().year),
@@ -186,14 +225,13 @@ def renew(
         schema=None if schema is None else options.load_schema(schema),
         epsilon=None if epsilon is None else parse_epsilon(epsilon, "--epsilon"),
         prior="" if built_on is None else built_on.digest,
-        curator=pinned_curator(config),
+        curator=proposer.pinned,
         today=system_clock().date(),
         expires=None if expires is None else expires.date(),
     )
     _require_time_left(revision)
     require_runnable(revision, (built_on.begin if built_on else run_of)(revision))
-    revision = revision if unsigned else signed(revision, config, signer)
-    return _write_revision(earlier, revision, out)
+    return proposer.write(revision, out, earlier)
 
 
 def rehearse(
@@ -201,45 +239,16 @@ def rehearse(
     *,
     out: Out,
     name: Name = None,
-    config: options.Config = None,
-    signer: SignerFile = None,
-    unsigned: Unsigned = False,
+    proposer: Proposer,
 ) -> Result:
     """Write the rehearsal of a study down: all of it, with the real owners, on simulated rows.
 
     Their nodes read none of their rows and charge nothing, and `verify` refuses the release as one
     about real rows. Each owner approves it, or lets the policy do so (`rehearsals = true`).
     """
-    rehearsal = rehearsed(_earlier(study, config, over=False), name=name or "")
+    rehearsal = rehearsed(_earlier(study, proposer, over=False), name=name or "")
     _require_time_left(rehearsal)
-    rehearsal = rehearsal if unsigned else signed(rehearsal, config, signer)
-    _write(rehearsal, out)
-    return _written(rehearsal, out)
-
-
-def signed(study: Study, config: Path | None, signer: Path | None) -> Study:
-    """Sign a study with the identity that was named, or else with the curator's."""
-    passphrase_file = None
-    if signer is None:
-        try:
-            settings = curator_settings(config, os.environ).values
-        except InputError as error:
-            raise InputError(
-                f"the study: no identity is known to sign it with ({error}). Name the curator's "
-                "settings (--config) or an identity.key (--signer), or leave it --unsigned"
-            ) from None
-        signer, passphrase_file = settings.keys / "identity.key", settings.passphrase_file
-    passphrase = options.passphrase_in(passphrase_file)
-    return study.signed_by(load_identity(signer, passphrase=passphrase))
-
-
-def pinned_curator(config: Path | None) -> str:
-    """Return the fingerprint of the curator's identity, which studies pin; empty without one."""
-    try:
-        keys = curator_settings(config, os.environ).values.keys
-        return load_public_identity(keys / "identity.pub").fingerprint
-    except InputError:
-        return ""
+    return proposer.write(rehearsal, out)
 
 
 def _check_curator(study: Study, file: Path, curator: str) -> None:
@@ -257,21 +266,6 @@ def _check_curator(study: Study, file: Path, curator: str) -> None:
         )
 
 
-def _write(study: Study, out: Path) -> None:
-    if not study.curator:
-        console.warn(
-            "the study pins no curator, so every reader of its release has to compare the "
-            "curator's fingerprint. Name the settings of a curator with an identity (--config)"
-        )
-    write_new(out, study.to_toml().encode())
-    console.note(f"{out} is written; every owner reviews it, and you offer it: `study add`")
-
-
-def _write_revision(earlier: Study, revision: Study, out: Path) -> Result:
-    _write(revision, out)
-    return _written(revision, out, changes(earlier, revision))
-
-
 def _written(study: Study, file: Path, changes: Iterable[str] | None = None) -> Result:
     """Return a study that was written or offered; of a revision, what changed."""
     form = {"study": study.digest, "name": study.name, "signer": study.signer, "file": file}
@@ -287,10 +281,10 @@ def _require_time_left(study: Study) -> None:
         raise InputError(f"study {study.name!r}: it expired on {study.expires}. Choose a later day")
 
 
-def _earlier(written: str, config: Path | None, *, over: bool) -> Study:
+def _earlier(written: str, proposer: Proposer, *, over: bool) -> Study:
     if Path(written).is_file():
         return Study.load(Path(written))
-    with open_store(curator_settings(config, os.environ).values) as store:
+    with open_store(proposer.settings) as store:
         record = find_record(store, written)
         if over and not record.state.over:
             raise InputError(
@@ -300,9 +294,8 @@ def _earlier(written: str, config: Path | None, *, over: bool) -> Study:
         return store.study(record.study)
 
 
-def _prior(written: str, config: Path | None) -> PriorRelease:
+def _prior(written: str, settings: CuratorSettings) -> PriorRelease:
     """Put the release of a study of this curator where its nodes find it."""
-    settings = curator_settings(config, os.environ).values
     if Path(written).is_file():
         written = Study.load(Path(written)).digest.hex()
     with open_store(settings) as store:

@@ -34,8 +34,13 @@ from parley.cli.result import Result, command
 from parley.cli.study_options import option_of
 from parley.reader.fitted import load
 from parley.simulation.partition import at_random
-from parley.simulation.population import demo_schema_toml, make_population
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import (
+    PERSON,
+    demo_schema_toml,
+    linked_schema,
+    make_linked_population,
+    make_population,
+)
 
 app = new_app()
 _SEED = 2024  # of the simulated people, not of the noise

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from common.analysis.answers import Answer
-from common.analysis.conclusions import Conclusions, conclude
+from common.analysis.conclusions import Conclusions, conclude, pair_groups
 from common.analysis.diagnostics import Diagnostics, PairFacts
 from common.analysis.estimates import CONFIDENCE
-from common.analysis.pair_groups import pair_groups
 from common.release.folder import verdict_lines
 from common.release.registry_entry import registry_entry
 from common.wording import many

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from common import files
 from common.analysis import statistics as kinds
 from common.analysis.answers import Answer
-from common.analysis.estimates import Estimate
+from common.analysis.estimates import CONFIDENCE, Estimate, check_confidence
 from common.analysis.replicates import SEED, TABLES, check_tables
 from common.analysis.statistics import Statistic
 from common.analysis.survival import curves_of
 from common.analysis.survival import survival as survival_statistic
 from common.analysis.views import TableView
 from common.errors import InputError
-from common.fitted.counts import ModelCount
 from common.report.charts import curves_svg
 from common.schema import Schema
 from common.schema import query as language
@@ -39,9 +38,26 @@ Quantile = Annotated[
     str | None, typer.Option("--quantile", help="A quantile of a column, like 0.9:income.")
 ]
 By = Annotated[str | None, typer.Option("--by", help="An estimate for each value of this column.")]
-Tables = Annotated[int, typer.Option(help="How many replicates to look at.")]
-ReplicateSeed = Annotated[int, typer.Option(help="The seed of the replicates.")]
 Confidence = Annotated[float, typer.Option(help="The confidence of the intervals.")]
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """How an estimate is made: from how many replicates, of which seed, at which confidence."""
+
+    tables: Annotated[int, typer.Option(help="How many replicates to look at.")] = TABLES
+    seed: Annotated[int, typer.Option(help="The seed of the replicates.")] = SEED
+    confidence: Confidence = CONFIDENCE
+
+    def estimate(
+        self, loaded: Loaded, statistic: Statistic, view: TableView | None = None
+    ) -> list[Estimate]:
+        """Estimate, and tell how far the work is."""
+        with console.progress("estimating") as tell:
+            tell(0.0, "reading the release")
+            return loaded.estimate(
+                statistic, of="" if view is None else view, tell=tell, **asdict(self)
+            )
 
 
 def estimate_line(estimate: Estimate, confidence: float) -> str:
@@ -114,9 +130,7 @@ def estimate_command(
     picture: Annotated[
         Path | None, typer.Option(help="With --survival, an SVG file to draw the curves into.")
     ] = None,
-    tables: Tables = TABLES,
-    seed: ReplicateSeed = SEED,
-    confidence: Confidence = 0.95,
+    how: Replicated,
 ) -> Result:
     """Estimate a statistic of the people behind a release, with a standard error and an interval.
 
@@ -130,9 +144,8 @@ def estimate_command(
         "mean": mean, "share": share, "median": median, "quantile": quantile,
         "correlation": correlation, "model": model,
     }  # fmt: skip
-    check_tables(tables)
+    check_tables(how.tables)
     loaded = load(release)
-    how = Replicated(tables, seed, confidence)
     if survival is not None:
         if of or family or any(statistics.values()):
             raise InputError("--survival: give it with --by and --where only")
@@ -168,30 +181,6 @@ def _survival(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Replicated:
-    """How an estimate is made: from how many replicates, of which seed, at which confidence."""
-
-    tables: int
-    seed: int
-    confidence: float
-
-    def estimate(
-        self, loaded: Loaded, statistic: Statistic, view: TableView | None = None
-    ) -> list[Estimate]:
-        """Estimate, and tell how far the work is."""
-        with console.progress("estimating") as tell:
-            tell(0.0, "reading the release")
-            return loaded.estimate(
-                statistic,
-                of="" if view is None else view,
-                tables=self.tables,
-                seed=self.seed,
-                confidence=self.confidence,
-                tell=tell,
-            )
-
-
 def _estimated(
     loaded: Loaded, statistic: Statistic, how: Replicated, view: TableView | None = None
 ) -> tuple[list[Estimate], Result]:
@@ -209,11 +198,7 @@ def statistic_of(
     where: str,
     family: str | None = None,
 ) -> Statistic:
-    """Return the one statistic that was asked for.
-
-    Raises:
-        InputError: none was, or several.
-    """
+    """Return the one statistic that was asked for."""
     requests = [(name, text) for name, text in statistics.items() if text is not None]
     if len(requests) != 1:
         names = ", ".join(f"--{name}" for name in statistics)
@@ -221,12 +206,9 @@ def statistic_of(
     ((name, text),) = requests
     if family is not None and name != "model":
         raise InputError(f"--family {family}: it belongs to --model. Give a model, or leave it out")
-    if name == "share":
-        return kinds.share(schema, text, by, where)
-    if name == "mean":
-        return kinds.mean(schema, text, by, where)
-    if name == "correlation":
-        return kinds.correlation(schema, text, by, where)
+    by_name = {"share": kinds.share, "mean": kinds.mean, "correlation": kinds.correlation}
+    if name in by_name:
+        return by_name[name](schema, text, by, where)
     if name == "model":
         return kinds.regression(schema, text, by, where, family)
     at, column = (0.5, text) if name == "median" else _quantile(text)
@@ -261,7 +243,7 @@ def _flags(
 
 
 @command(app, "answers")
-def answers_command(release: Release, *, confidence: Confidence = 0.95) -> Result:
+def answers_command(release: Release, *, confidence: Confidence = CONFIDENCE) -> Result:
     """Answer the analyses that the study of a release declared, with intervals.
 
     They were measured first, so no model is fitted again. The report has the same numbers.
@@ -294,9 +276,7 @@ def query(
     median: Median = None,
     quantile: Quantile = None,
     by: By = None,
-    confidence: Confidence = 0.95,
-    tables: Tables = TABLES,
-    seed: ReplicateSeed = SEED,
+    how: Replicated,
 ) -> Result:
     """Ask a release how many of the real rows satisfy a condition. It costs no budget.
 
@@ -309,25 +289,23 @@ def query(
     and everything else from replicates (see `parley estimate`). An answer that rests on relations
     which the release does not hold safely is flagged.
     """
-    if not 0 < confidence < 1:
-        raise InputError(f"--confidence {confidence}: give a number between 0 and 1")
+    check_confidence(how.confidence)
     loaded = load(release)
     parsed = asked_of(loaded.schema, loaded.schema, lambda schema: parse(condition, schema))
     statistics = {"mean": mean, "median": median, "quantile": quantile}
-    how = Replicated(tables, seed, confidence)
     if by is not None or any(text is not None for text in statistics.values()):
         return _estimated(loaded, _grouped(loaded, parsed, statistics, by), how)[1]
     if isinstance(loaded, FittedPrivelet) and _is_box(language.parse(condition)):
-        figures, words, notices = _from_counts(loaded, condition, confidence)
+        count = _from_counts(loaded, condition, how.confidence)
     elif not isinstance(loaded, FittedPrivelet) and len(parsed.attributes) < 2:
-        figures, words, notices = _from_one_attribute(loaded, condition, confidence)
+        count = _from_one_attribute(loaded, condition, how.confidence)
     else:
-        figures, words, notices = _from_replicates(loaded, parsed, how)
+        count = _from_replicates(loaded, parsed, how)
     form = {"query": condition, "rows": loaded.rows, "private": loaded.privacy["private"]}
     return Result(
-        form | figures | {"flagged": figures.get("flagged", False)},
-        ["too few rows for an answer" if figures["count"] is None else words],
-        warnings=[*notices, *not_private(loaded.privacy)],
+        form | count.as_json(),
+        [count.line()],
+        warnings=[*count.notices, *not_private(loaded.privacy)],
     )
 
 
@@ -351,67 +329,75 @@ def _grouped(
     return kinds.count(loaded.schema, condition.text, loaded.rows, by)
 
 
-def _interval(low: float, high: float, confidence: float) -> str:
-    return f"{100 * confidence:.4g} % interval {low:,.1f} .. {high:,.1f}"
+@dataclass(frozen=True, kw_only=True)
+class _Count:
+    """How many rows satisfy a condition, how exactly, and where that comes from."""
+
+    count: float | None
+    standard_deviation: float | None
+    low: float | None
+    high: float | None
+    confidence: float | None
+    source: str
+    words: str  # what the error is of
+    by: str = ""  # what the count is by, if not by published counts
+    flagged: bool = False
+    notices: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        return {key: value for key, value in vars(self).items() if key not in _FOR_PEOPLE}
+
+    def line(self) -> str:
+        """Return the count with its interval, for people."""
+        if self.count is None:
+            return "too few rows for an answer"
+        words = self.words
+        if self.low is not None and self.high is not None and self.confidence is not None:
+            words += f"; {100 * self.confidence:.4g} % interval {self.low:,.1f} .. {self.high:,.1f}"
+        return f"{self.count:,.1f}{self.by} ({words}){' [flagged]' if self.flagged else ''}"
 
 
-_Figures = tuple[dict[str, Any], str, list[str]]  # for scripts, for people, and what to warn of
+_FOR_PEOPLE = ("words", "by", "notices")
 
 
-def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> _Figures:
+def _from_counts(fitted: FittedPrivelet, condition: str, confidence: float) -> _Count:
     count = fitted.count(condition, confidence=confidence)
     words = "the noise of this method is not known exactly"
-    if count.low is not None and count.high is not None:
-        interval = _interval(count.low, count.high, confidence)
-        words = f"noise sd {count.standard_deviation:,.1f}; {interval}"
-    figures = {
-        "count": count.value, "standard_deviation": count.standard_deviation, "low": count.low,
-        "high": count.high, "confidence": count.confidence, "source": "noisy counts",
-    }  # fmt: skip
-    return figures, f"{count.value:,.1f} ({words})", []
+    if count.low is not None:
+        words = f"noise sd {count.standard_deviation:,.1f}"
+    return _Count(
+        count=count.value, standard_deviation=count.standard_deviation, low=count.low,
+        high=count.high, confidence=count.confidence, source="noisy counts", words=words,
+    )  # fmt: skip
 
 
 def _from_one_attribute(
     loaded: FittedPrivBayes | FittedStudy, condition: str, confidence: float
-) -> _Figures:
+) -> _Count:
     rows = "synthetic rows" if isinstance(loaded, FittedStudy) else "a million rows"
     with console.progress("asking the model") as tell:
         tell(0.0, f"counting {rows}")
         count = loaded.count(condition)
+    words = f"sampling sd {count.sampling_deviation:,.1f}"
+    if count.noise_deviation is None:
+        words = f"{words}; the noise in its attribute is not known"
+    else:
+        words = f"noise sd about {count.noise_deviation:,.1f}, {words}"
     interval = count.interval(confidence)
     low, high = interval or (None, None)
-    figures = {
-        "count": count.value, "standard_deviation": count.standard_deviation, "low": low,
-        "high": high, "confidence": None if interval is None else confidence,
-        "source": f"a sample of the model: {rows}",
-    }  # fmt: skip
-    return figures, f"{count.value:,.1f} by the model ({_error_words(count, confidence)})", []
+    return _Count(
+        count=count.value, standard_deviation=count.standard_deviation, low=low, high=high,
+        confidence=None if interval is None else confidence, words=words, by=" by the model",
+        source=f"a sample of the model: {rows}",
+    )  # fmt: skip
 
 
-def _error_words(count: ModelCount, confidence: float) -> str:
-    sampling = f"sampling sd {count.sampling_deviation:,.1f}"
-    interval = count.interval(confidence)
-    if interval is None:
-        return f"{sampling}; the noise in its attribute is not known"
-    noise = f"noise sd about {count.noise_deviation:,.1f}, {sampling}"
-    return f"{noise}; {_interval(*interval, confidence)}"
-
-
-def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> _Figures:
+def _from_replicates(loaded: Loaded, condition: Condition, how: Replicated) -> _Count:
     statistic = kinds.count(loaded.schema, condition.text, loaded.rows)
     (answer,) = how.estimate(loaded, statistic)
-    words = ""
-    if answer.low is not None and answer.high is not None:
-        interval = _interval(answer.low, answer.high, how.confidence)
-        words = f"standard error {answer.standard_error:,.1f}; {interval}"
-    figures = {
-        "count": answer.estimate, "standard_deviation": answer.standard_error, "low": answer.low,
-        "high": answer.high, "confidence": how.confidence, "source": f"{how.tables} replicates",
-        "flagged": answer.flagged,
-    }  # fmt: skip
-    mark = " [flagged]" if answer.flagged else ""
-    return (
-        figures,
-        f"{answer.estimate or 0:,.1f} ({words}){mark}",
-        _flags(loaded, statistic, [answer]),
-    )
+    return _Count(
+        count=answer.estimate, standard_deviation=answer.standard_error, low=answer.low,
+        high=answer.high, confidence=how.confidence, source=f"{how.tables} replicates",
+        words=f"standard error {answer.standard_error or 0:,.1f}", flagged=answer.flagged,
+        notices=tuple(_flags(loaded, statistic, [answer])),
+    )  # fmt: skip

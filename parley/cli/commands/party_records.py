@@ -12,7 +12,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -41,9 +41,6 @@ from party.owner.policy import Policy
 from party.settings import PartySettings, open_file, open_ledger, party_settings, source_settings
 from party.sources.settings import OwnersTable
 from party.totals import Totals, Unit, mixture
-
-if TYPE_CHECKING:
-    pass
 
 
 @contextmanager

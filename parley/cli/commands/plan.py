@@ -1,4 +1,4 @@
-"""`parley plan`: a study forecast on stand-in rows, before any owner spends anything."""
+"""`parley plan` and `methods`: a study forecast before any owner spends anything; the methods."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Annotated
 import typer
 
 from common.errors import InputError, located
-from common.methods.registry import run_of
+from common.methods.registry import methods, run_of
 from common.privacy.budget import parse_delta, parse_epsilon
 from common.study.document import Study
+from common.study.method import Method
 from common.wording import plural
 from parley.cli import console, options
 from parley.cli.commands import new_app
 from parley.cli.linked_tables import EventsFile
-from parley.cli.result import Result, command
+from parley.cli.result import Result, command, listed
 from parley.forecast.forecast import forecast
 from parley.forecast.text import as_json, as_lines
 from parley.forecast.trial import DEPENDENCE, public_rows, simulated
@@ -97,3 +98,24 @@ def _epsilons(study: Study, written: list[str]) -> list[Fraction]:
     if not all(words):
         raise InputError("--epsilon: one of the values is empty. Write them like 0.1,0.2,0.4")
     return sorted({study.epsilon, *map(parse_epsilon, words)})
+
+
+@command(app, "methods")
+def list_methods() -> Result:
+    """List the methods of studies with every setting, its default and what it means.
+
+    A setting is given as `--set KEY=VALUE` to `parley simulate` and `parley curator study new`, or
+    in the table of study.toml that has the method's name.
+    """
+    return listed(map(_method, methods().values()))
+
+
+def _method(method: Method) -> Result:
+    settings = {
+        key: {"default": setting.default, "meaning": setting.meaning}
+        for key, setting in method.settings.items()
+    }
+    lines = [f"{method.name}: {method.summary}"]
+    for key, setting in settings.items():
+        lines += [f"  --set {key}={setting['default']}", f"      {setting['meaning']}"]
+    return Result({"name": method.name, "summary": method.summary, "settings": settings}, lines)

@@ -24,8 +24,8 @@ app = new_app()
 def checked_release(release: Verified) -> Result:
     """Return what is known about a release: lines only of one that is to be relied on."""
     # Whether everything was checked that this version can check.
-    whole = release.verified or bool(release.not_derived)
-    privacy = release.consistency.privacy if whole and release.consistency is not None else {}
+    whole = release.verified or bool(release.consistency.not_derived)
+    privacy = release.consistency.privacy if whole else {}
     return Result(
         release.as_json(),
         _lines(release, privacy, whole=whole),
@@ -38,14 +38,16 @@ def _lines(release: Verified, privacy: Mapping[str, Any], *, whole: bool) -> Ite
     release.require()
     manifest, files = release.checked.manifest, len(release.checked.files)
     agree = ", and they agree with each other" if whole else ""
-    word = "checked" if release.not_derived else "verified"
+    word = "checked" if release.consistency.not_derived else "verified"
     yield f"{word} {release.where}: {files} files are what the manifest says{agree}"
     if manifest.study is not None:
         yield f"study {manifest.study}"
     yield from map(str, release.signatures)
     if not privacy or privacy.get("private") is False:
         return
-    source = "as it follows from the study" if release.derived else "as its maker states"
+    source = (
+        "as it follows from the study" if release.consistency.derived else "as its maker states"
+    )
     rows = privacy["unit_of_privacy"] == UNIT_OF_PRIVACY
     whom = "one row of one owner" if rows else privacy["unit_of_privacy"]
     yield f"{promise_words(privacy)} for {whom}, {source}"

@@ -35,11 +35,10 @@ from common.schema import Codes, Schema
 from common.schema.codes import NO_GROUPS, Groups
 from common.tables.reader import TableReader
 from party.sources.fingerprint import RowDigest
-from party.sources.keyed import Hashes, KeyedRows, KeyedTable, Keys, keyed_names
+from party.sources.keyed import Hashes, KeyedRows, KeyedTable, Keys
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
-    PartitionKeyer,
     gathered,
     packed_names,
     unpacked,
@@ -94,42 +93,70 @@ def start_session(master: str = "", options: dict[str, str] | None = None) -> Sp
     return session
 
 
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """Parquet files anywhere Spark can read, or the result of a query."""
+
+    session: SparkSession
+    path: str = ""
+    query: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"spark: {self.query or self.path}"
+
+    def frame(self) -> DataFrame:
+        if self.query:
+            return self.session.sql(self.query)
+        # What Spark remembers of files may be out of date.
+        self.session.catalog.refreshByPath(self.path)
+        return self.session.read.parquet(self.path)
+
+    def columns(self) -> list[str]:
+        """Send our code to the executors; return the names of the columns."""
+        ship(self.session, common, party)
+        with _reading(self.where), quiet():
+            return list(self.frame().columns)
+
+    def selected(self, names: Sequence[str]) -> DataFrame:
+        """Select columns in order, by names that Spark cannot misread."""
+        quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+        return self.frame().select(*quoted).toDF(*packed_names(len(quoted)))
+
+    def encoded(self, request: PartitionEncoder) -> Iterator[Sequence[bytes]]:
+        """Yield what a request makes of every partition, brought to this machine."""
+        packed = ", ".join(f"{name} binary" for name in packed_names(request.width))
+        with _reading(self.where):
+            with quiet():
+                frame = self.selected(request.names).mapInArrow(request, packed)
+            yield from frame.toLocalIterator(prefetchPartitions=True)
+
+    def check(self, *, may_be_empty: bool = False) -> None:
+        """Read every column once, and look at nothing; refuse an empty table."""
+        with _reading(self.where), quiet():
+            frame = self.frame()
+            frame.write.format("noop").mode("overwrite").save()
+            if not may_be_empty and frame.isEmpty():
+                raise InputError(f"{self.where}: the table has no rows")
+
+
 class SparkSource(Source):
     """A `Source` over a table of Spark; opening it reads the table once."""
 
-    def __init__(
-        self,
-        session: SparkSession,
-        table: Callable[[SparkSession], DataFrame],
-        schema: Schema,
-        *,
-        where: str,
-        as_of: dt.date | None = None,
-    ) -> None:
-        self._session = session
-        self._table = table
-        self._schema = replace(schema, ignore=())
-        self._where = where
-        ship(session, common, party)
-        with _reading(self._where), quiet():
-            columns = table(session).columns
-        schema.check_columns(columns, where=where)
+    def __init__(self, table: SparkTable, schema: Schema, *, as_of: dt.date | None = None) -> None:
+        self._table, self._schema = table, replace(schema, ignore=())
+        schema.check_columns(table.columns(), where=table.where)
         digest, _ = self._counted([])
         if digest.rows == 0:
-            raise InputError(f"{where}: the table has no rows")
+            raise InputError(f"{table.where}: the table has no rows")
         self._snapshot = Snapshot(rows=digest.rows, digest=digest.hexdigest(), as_of=as_of)
 
     def chunks(self) -> Iterator[Codes]:
-        """Yield all rows, a chunk at a time, brought to this machine."""
         digest = RowDigest(self._schema.sizes)
-        packed = ", ".join(f"{name} binary" for name in packed_names(len(self._schema.names)))
-        with _reading(self._where):
-            with quiet():
-                frame = self._columns().mapInArrow(PartitionEncoder(self._schema), packed)
-            for row in frame.toLocalIterator(prefetchPartitions=True):
-                codes = unpacked(row, self._schema)
-                digest.add(codes)
-                yield codes
+        for row in self._table.encoded(PartitionEncoder(self._schema)):
+            codes = unpacked(row, self._schema)
+            digest.add(codes)
+            yield codes
         self._check(digest)
 
     def count(
@@ -144,38 +171,35 @@ class SparkSource(Source):
     ) -> tuple[RowDigest, list[NDArray[np.int64]]]:
         positions = tuple(tuple(map(int, variables)) for variables in sets)
         request = PartitionCounter(self._schema, positions, dict(groups))
-        with _reading(self._where), quiet():
-            cells = self._columns().mapInArrow(request, "cell long, count long")
+        with _reading(self._table.where), quiet():
+            frame = self._table.selected(self._schema.names)
+            cells = frame.mapInArrow(request, "cell long, count long")
             sums = cells.groupBy("cell").agg({"count": "sum"}).toArrow()
         return gathered(sums.rename_columns(["cell", "count"]), self._schema.sizes, sets, groups)
 
-    def _columns(self) -> DataFrame:
-        """Select the attributes in order, by names that Spark cannot misread."""
-        return _selected(self._table(self._session), self._schema.names)
-
     def _check(self, digest: RowDigest) -> None:
         if digest.hexdigest() != self._snapshot.digest:
-            raise data_changed(self._where)
+            raise data_changed(self._table.where)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkRows:
     """A `KeyedTable` of Spark: rows are encoded where they are, and codes come back."""
 
-    session: SparkSession
-    table: Callable[[SparkSession], DataFrame]
+    table: SparkTable
     schema: Schema
     keys: Keys
-    where: str
     as_of: dt.date | None = None
 
     def __post_init__(self) -> None:
         """Refuse a table that lacks a column."""
-        ship(self.session, common, party)
-        with _reading(self.where), quiet():
-            columns = self.table(self.session).columns
+        columns = self.table.columns()
         self.schema.check_columns(columns, where=self.where)
         self.keys.check(columns, where=self.where)
+
+    @property
+    def where(self) -> str:
+        return self.table.where
 
     def mark(self) -> str | None:
         return None
@@ -184,29 +208,8 @@ class SparkRows:
         return read()
 
     def rows(self) -> Iterator[KeyedRows]:
-        names = keyed_names(self.schema, self.keys)
-        request = PartitionKeyer(replace(self.schema, ignore=()), self.keys)
-        frame = self.table(self.session)
-        width = len(self.schema.names) + 3
-        for row in _mapped(frame, names, request, width=width, where=self.where):
+        for row in self.table.encoded(PartitionEncoder(self.schema, self.keys)):
             yield unpacked_keys(row, self.schema, self.keys)
-
-
-def _mapped(
-    frame: DataFrame, names: Sequence[str], request: PartitionKeyer, *, width: int, where: str
-) -> Iterator[Sequence[bytes]]:
-    """Yield what a request makes of every partition."""
-    packed = ", ".join(f"{name} binary" for name in packed_names(width))
-    with _reading(where):
-        with quiet():
-            mapped = _selected(frame, names).mapInArrow(request, packed)
-        yield from mapped.toLocalIterator(prefetchPartitions=True)
-
-
-def _selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Select columns by names that Spark cannot misread."""
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    return frame.select(*quoted).toDF(*packed_names(len(quoted)))
 
 
 @contextmanager
@@ -218,33 +221,6 @@ def _reading(where: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise InputError(f"{where}: {_first_line(error)}") from None
-
-
-def check_table(
-    session: SparkSession,
-    table: Callable[[SparkSession], DataFrame],
-    where: str,
-    *,
-    may_be_empty: bool = False,
-) -> None:
-    """Read every column of a table once, and look at nothing; refuse an empty table."""
-    with _reading(where), quiet():
-        frame = table(session)
-        frame.write.format("noop").mode("overwrite").save()
-        if not may_be_empty and frame.isEmpty():
-            raise InputError(f"{where}: the table has no rows")
-
-
-def table_of(path: str = "", *, query: str = "") -> Callable[[SparkSession], DataFrame]:
-    """Return how to open Parquet files anywhere Spark can read, or the result of a query."""
-
-    def opened(session: SparkSession) -> DataFrame:
-        if query:
-            return session.sql(query)
-        session.catalog.refreshByPath(path)  # what Spark remembers of files may be out of date
-        return session.read.parquet(path)
-
-    return opened
 
 
 def ship(session: SparkSession, *packages: ModuleType) -> None:
@@ -311,34 +287,24 @@ class Spark(SourceKind):
         raise InputError("source: the rows of a spark source are not read, only counted")
 
     def open(self, settings: SourceSettings, schema: Schema, *, held_bytes: int) -> Source:
-        session, table, where = _table(settings)
-        return SparkSource(session, table, schema, where=where, as_of=settings.as_of)
+        return SparkSource(_table(settings), schema, as_of=settings.as_of)
 
     def keyed(self, settings: SourceSettings, schema: Schema, keys: Keys) -> KeyedTable:
-        session, table, where = _table(settings)
-        return SparkRows(session, table, schema, keys, where, settings.as_of)
+        return SparkRows(_table(settings), schema, keys, settings.as_of)
 
     def people(self, settings: SourceSettings, keys: Keys) -> list[Hashes]:
-        session, table, where = _table(settings)
-        ship(session, common, party)
-        with _reading(where), quiet():
-            frame = table(session)
-            keys.check(frame.columns, where=where)
-        rows = _mapped(frame, [keys.person], PartitionKeyer(None, keys), width=1, where=where)
+        table = _table(settings)
+        keys.check(table.columns(), where=table.where)
+        rows = table.encoded(PartitionEncoder(None, keys))
         return [np.frombuffer(bytes(row[0]), dtype=np.uint64) for row in rows]
 
     def check_readable(self, settings: SourceSettings) -> None:
-        check_table(*_table(settings), may_be_empty=bool(settings.person))
+        _table(settings).check(may_be_empty=bool(settings.person))
 
 
-def _table(
-    settings: SourceSettings,
-) -> tuple[SparkSession, Callable[[SparkSession], DataFrame], str]:
-    return (
-        start_session(settings.options.get("master", "")),
-        table_of(settings.address, query=settings.query),
-        f"spark: {settings.query or settings.address}",
-    )
+def _table(settings: SourceSettings) -> SparkTable:
+    session = start_session(settings.options.get("master", ""))
+    return SparkTable(session, settings.address, settings.query)
 
 
 KINDS = (Spark(),)

@@ -11,24 +11,11 @@ from parley.models import single_owner
 
 ROWS = 300
 SCHEMA = """
-[[attribute]]
-name = "grade"
-kind = "categorical"
-values = ["1", "2", "3"]
-other = true
-missing = true
-[[attribute]]
-name = "drug"
-kind = "categorical"
-values = ["12345678901", "12345678902"]
-other = true
-[[attribute]]
-name = "days"
-kind = "integer"
-min = 0
-max = 99
-bins = 4
-other = true
+attribute = [
+  { name = "grade", kind = "categorical", values = ["1", "2", "3"], other = true, missing = true },
+  { name = "drug", kind = "categorical", values = ["12345678901", "12345678902"], other = true },
+  { name = "days", kind = "integer", min = 0, max = 99, bins = 4, other = true },
+]
 """
 CELLS = [
     {"grade": "n/a"}, {"drug": 0.5}, {"days": 7.5}, {"days": 2**63}, {"grade": None},

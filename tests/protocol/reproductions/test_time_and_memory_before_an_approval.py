@@ -2,7 +2,7 @@
 
 Every study here is read, compared with the policy, opened on the node's rows and gone through, as
 an invited node does it, in a process with a limit of memory; the processor time of each and the
-peak of memory of all before it are measured.
+peak of memory so far are measured.
 """
 
 import json

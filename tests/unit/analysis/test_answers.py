@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import parley
-from common.analysis.answers import is_declared, redrawn, statistics_of
+from common.analysis.answers import Answers, statistics_of
 from common.analysis.statistics import CodedTable, mean, regression
 from common.study.analyses import read_analyses
 from parley.simulation.population import demo_schema_toml, make_population
@@ -58,14 +58,16 @@ def test_an_estimate_of_a_declared_statistic_is_the_answer(fitted):
         assert [own for each in asked for own in fitted.estimate(each)] == list(answer.estimates)
     by_sex = fitted.estimate(mean(SCHEMA, "income", "sex"))
     assert [each.group for each in by_sex] == ["Female", "Male"]
-    assert is_declared(fitted, mean(SCHEMA, "income", "sex"))
-    assert is_declared(fitted, regression(SCHEMA, "age ~ sex + income"))  # its pairs are
-    assert not is_declared(fitted, mean(SCHEMA, "age", ["sex", "income"]))
-    assert not is_declared(fitted, mean(SCHEMA, "income", "region"))
+    asked, rows = Answers(fitted, fitted.diagnostics, fitted.released), fitted.view()
+    assert asked.is_declared(mean(SCHEMA, "income", "sex"), rows)
+    assert asked.is_declared(regression(SCHEMA, "age ~ sex + income"), rows)  # its pairs are
+    assert not asked.is_declared(mean(SCHEMA, "age", ["sex", "income"]), rows)
+    assert not asked.is_declared(mean(SCHEMA, "income", "region"), rows)
 
 
 def test_redrawn_rows_scatter_by_sampling_and_the_noise_of_single_columns(fitted):
-    made = redrawn(fitted, fitted.released, tables=30)
+    asked = Answers(fitted, fitted.diagnostics, fitted.released)
+    made = asked.redrawn(fitted.view(), fitted.rows, tables=30)
     place = SCHEMA.position("smoker")
     shares = [np.mean(rows.columns[place] == 1) for rows in made.tables]
     noise = {error.attributes[0]: error.deviation for error in fitted.column_errors}[place]

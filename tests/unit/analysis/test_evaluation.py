@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import parley
+from common.analysis.diagnostics import dependence
+from common.analysis.distances import evaluate_linked
 from common.analysis.evaluation import compare_numbers, evaluate, far_off
-from common.analysis.linked_evaluation import evaluate_linked
-from common.analysis.relations import dependence
 from common.bayes.contingency import cramers_v
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
@@ -106,28 +106,14 @@ def test_too_few_rows_are_refused():
 
 
 EQUAL = """
-[[attribute]]
-name = "debt"
-kind = "integer"
-min = 0
-max = 99999
-bins = 10
-
-[[attribute]]
-name = "weight"
-kind = "real"
-min = 40.0
-max = 120.0
-bins = 16
-missing = true
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
+attribute = [
+  { name = "debt", kind = "integer", min = 0, max = 99999, bins = 10 },
+  { name = "weight", kind = "real", min = 40.0, max = 120.0, bins = 16, missing = true },
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+]
 """
 LISTED = EQUAL.replace(
-    "min = 0\nmax = 99999\nbins = 10", "edges = [0, 1, 100, 1000, 3000, 10000, 99999]"
+    "min = 0, max = 99999, bins = 10", "edges = [0, 1, 100, 1000, 3000, 10000, 99999]"
 )
 
 

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from common.analysis.linked_evaluation import (
+from common.analysis.distances import (
     BOTH,
     EVENT,
     KINDS,

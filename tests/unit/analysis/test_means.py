@@ -10,7 +10,7 @@ from common.analysis.estimates import of_mean
 from common.analysis.means import means
 from common.release.measured import ExpectedError
 from common.release.totals import BinTotal
-from common.schema.inside import Inside
+from common.schema.decoder import Inside
 
 SCHEMA = parley.Schema.from_toml(
     """

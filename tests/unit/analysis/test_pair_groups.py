@@ -2,9 +2,8 @@
 
 from itertools import combinations
 
-from common.analysis.conclusions import WELL, Conclusions, Precision
+from common.analysis.conclusions import WELL, Conclusions, Precision, pair_groups
 from common.analysis.diagnostics import Diagnostics, PairVerdict
-from common.analysis.pair_groups import pair_groups
 from tests.unit.report.test_usable_pairs import measured
 
 FOUND = Diagnostics(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parley
-from common.analysis.relations import relations
+from common.analysis.diagnostics import relations
 from common.bayes.contingency import significant
 from common.schema import Codes
 from common.schema.linked import LinkedCodes

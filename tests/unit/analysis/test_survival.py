@@ -12,22 +12,11 @@ from common.errors import InputError
 from common.schema import Codes, Schema
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "months"
-kind = "integer"
-min = 0
-max = 23
-bins = 8
-missing = true
-
-[[attribute]]
-name = "died"
-kind = "boolean"
-
-[[attribute]]
-name = "arm"
-kind = "categorical"
-values = ["old", "new"]
+attribute = [
+  { name = "months", kind = "integer", min = 0, max = 23, bins = 8, missing = true },
+  { name = "died", kind = "boolean" },
+  { name = "arm", kind = "categorical", values = ["old", "new"] },
+]
 """)
 
 

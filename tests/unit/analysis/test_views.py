@@ -49,27 +49,18 @@ def test_a_row_an_event_has_its_persons_columns():
 
 def with_day(**events):
     document = """
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
+attribute = [
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+]
 
 [events]
 name = "visits"
 most = 4
 order = "day"
-
-[[events.attribute]]
-name = "day"
-kind = "integer"
-min = 0
-max = 9
-bins = 10
-
-[[events.attribute]]
-name = "diagnosis"
-kind = "categorical"
-values = ["a", "b", "c", "d"]
+attribute = [
+  { name = "day", kind = "integer", min = 0, max = 9, bins = 10 },
+  { name = "diagnosis", kind = "categorical", values = ["a", "b", "c", "d"] },
+]
 """
     return Schema.from_toml(document)
 

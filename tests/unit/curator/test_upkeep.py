@@ -162,8 +162,7 @@ def test_who_is_awaited_is_named_with_whom_to_ask_when_the_hook_is_told(stage):
         alerting.look()
         look_for(stage, upkeep, HOUR)  # overdue, and before the hook is told of it, east answers
         with stage.store.transaction():
-            digest, answer = stage.study.digest, Word.ANSWER
-            stage.store.wait_for(digest, ["north"], answer, at="", anew=False)
+            stage.store.wait_for(stage.study.digest, ["north"], Word.ANSWER, at="")
         while stage.store.alerts():
             alerting.look()
         studies.known(stage.study.digest).abort("enough")

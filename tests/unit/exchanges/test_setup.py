@@ -3,17 +3,26 @@
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
-from common.crypto.identities.identity import Identity
+from common.crypto.identities.identity import Identity, LocalParty
 from common.crypto.sums.masks import partners
 from common.crypto.sums.plan import Aggregation
 from common.errors import InputError
-from common.exchanges.setup import seed_partners, with_hybrid_masks
+from common.exchanges.commitments import COMMITMENTS
+from common.exchanges.setup import (
+    curator_set_up,
+    party_set_up,
+    seed_partners,
+    with_hybrid_masks,
+)
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
 from common.study.members import Member
+from common.study.messages import StepMessage
+from common.study.sides import Memory
 from tests.harness.run_script import schema_of
 
 
@@ -79,3 +88,33 @@ def test_a_new_study_has_hybrid_masks_if_it_can():
     assert with_hybrid_masks(replace(study, **clear)).agreement == ""
     with pytest.raises(InputError, match="agreement: 'hybrid' needs masks"):
         replace(study, agreement="hybrid", **clear)
+
+
+def test_a_party_that_commits_to_nothing_can_leave_after_all_seeds_are_in():
+    """It sends its seeds, and withholds the commitment that an honest party sends before them."""
+    study = replace(large_study(4, may_miss=1, colluders=0), agreement="hybrid", commitments=True)
+    roster, curator = study.roster, curator_set_up(study, None)
+    sides = {}
+    for number, name in enumerate(study.parties):
+        identity = Identity.generate(SeededRandomSource(number))
+        memory = Memory(LocalParty(name=name, identity=identity, roster=roster))
+        source = SeededRandomSource(name)
+        rows = SimpleNamespace(digest="0" * 64)
+        sides[name] = party_set_up(study, memory, lambda step, source=source: source, b"", rows)
+    seeds, commitments = [], []
+    for name, side in sides.items():
+        for post in side.begin():
+            (commitments if post.round == COMMITMENTS else seeds).append((name, post))
+    told = [move for sent in seeds for move in curator.receive(*arriving(study, *sent))]
+    for name, post in commitments[:-1]:
+        told += curator.receive(*arriving(study, name, post))
+    assert curator.waiting_for == ("p3",)
+    told += curator.without("p3")
+    assert curator.done
+    for post in (post for post in told if post.to != "p3"):
+        sides[post.to].receive(arriving(study, "", post)[1])
+    assert all(sides[name].done and sides[name].absent == {"p3"} for name in ("p0", "p1", "p2"))
+
+
+def arriving(study, sender, post):
+    return sender, StepMessage(study=study.digest, step=0, round=post.round, payload=post.payload)

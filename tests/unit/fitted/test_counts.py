@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import parley
-from common.fitted.counts import model_count
+from common.fitted.model import model_count
 from common.release.measured import study_noise
 from common.schema import Codes
 from common.schema.conditions import parse

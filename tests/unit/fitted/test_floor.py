@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import parley
-from common.fitted.floor import floor_forecast
+from common.fitted.study import floor_forecast
 from common.report.writing import write_release
 from common.schema import Schema
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import parley
-from common.fitted.linked_sums import among_events, linked_sums
+from common.fitted.compared import among_events, linked_sums
 from common.schema.linked import encode_linked
 from tests.harness.linked import SCHEMA, frames, shared_out
 

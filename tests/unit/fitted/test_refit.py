@@ -7,7 +7,7 @@ import pytest
 
 from common.crypto.identities.identity import Identity
 from common.crypto.sums.plan import Noise
-from common.fitted.refit import dealt_out, refit_study
+from common.fitted.study import dealt_out, refit_study
 from common.methods.registry import run_of
 from common.methods.subn_plus.joined import JoinedModel
 from common.methods.subn_plus.latent import LatentModel

@@ -13,7 +13,7 @@ def examples():
 
 
 def test_the_examples_run(parley, monkeypatch, tmp_path):
-    assert parley("demo", "--tables", "play", "--rows", "6000").code == 0
+    assert parley("demo", "--tables", "play", "--rows", "2000").code == 0
     monkeypatch.chdir(tmp_path / "play")
     assert len(examples()) > 20
     known = {}

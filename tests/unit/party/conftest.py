@@ -20,8 +20,9 @@ from common.study.messages import (
 from common.wire import codec
 from party.journal import Journal
 from party.ledger import Caps, Ledger
-from party.node import PartyNode, StudyTicket
+from party.node import PartyNode
 from party.role import ChargeBudget, SendToCurator
+from party.sources.source import Snapshot
 from tests.harness.rounds import say
 
 STUDY = hashlib.sha256(b"a study").digest()
@@ -81,7 +82,8 @@ def stage(quick_folder):
         codec=codec.TO_PARTY,
         script=[codec.TO_PARTY.encode(message) for message in script()],
         caps=Caps(per_study=Fraction(1), in_total=Fraction(2)),
-        ticket=StudyTicket(digest=STUDY, name="a study", party="a", data_digest="d1"),
+        agreed=SimpleNamespace(digest=STUDY, name="a study", person_rows=0, owners_per_person=1),
+        snapshot=Snapshot(rows=1, digest="d1", as_of=None),
     )
 
     def node(*, send=None, role=FakeRole, source=None, consents=lambda: True):
@@ -91,7 +93,9 @@ def stage(quick_folder):
         result.journal = Journal(database, source or OsRandomSource())
         result.ledger = Ledger(database)
         return PartyNode(
-            result.ticket,
+            result.agreed,
+            result.snapshot,
+            party="a",
             role=role,
             journal=result.journal,
             ledger=result.ledger,

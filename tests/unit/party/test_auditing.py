@@ -24,18 +24,19 @@ from party.auditing import ReplayFinding, audit
 from party.client.context import PartyContext
 from party.journal import Journal
 from party.ledger import Caps, Ledger
-from party.node import PartyNode, StudyTicket
+from party.node import PartyNode
 from party.retention import Retention
+from party.sources.source import Snapshot
 from tests.harness.roles import curator_role, party_role
 from tests.harness.small_study import SIZES, Sums, make_study
 
 CAPS = Caps(per_study=Fraction(100), in_total=Fraction(100), delta=Fraction(1, 10))
-DIGEST = "of the rows"
+SNAPSHOT = Snapshot(rows=1, digest="of the rows", as_of=None)
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 class Rows(RowsInMemory):
-    snapshot = SimpleNamespace(digest=DIGEST)
+    snapshot = SNAPSHOT
 
 
 class Owner:
@@ -49,7 +50,9 @@ class Owner:
         self.journal = Journal(self.database, SeededRandomSource(name), retention)
         counted = table if lie is None else lie
         self.node = PartyNode(
-            StudyTicket(party=name, digest=study.digest, name="s", data_digest=DIGEST),
+            study,
+            SNAPSHOT,
+            party=name,
             role=lambda source_of: party_role(
                 study, Sums, name, identity, counted, source_of=source_of
             ),

@@ -117,7 +117,7 @@ def count_events(stage, wire):
     return len(events)
 
 
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [11, pytest.param(1, marks=pytest.mark.slow)])
 def test_kill_9_at_a_point_ends_in_the_same_answers_charged_once(stage, tmp_path, stride):
     wire = tmp_path / "wire"
     total = count_events(stage, wire)
@@ -132,7 +132,7 @@ def test_kill_9_at_a_point_ends_in_the_same_answers_charged_once(stage, tmp_path
         stage.database.close()
 
 
-@pytest.mark.parametrize("every", [17, 23, 31])
+@pytest.mark.parametrize("every", [17, 31])
 def test_kill_9_again_and_again_ends_in_the_same_answers(stage, tmp_path, every):
     wire = tmp_path / "wire"
     lives = 0
@@ -440,7 +440,7 @@ def test_a_replay_that_comes_to_other_effects_is_refused(stage):
 
 def test_data_that_changed_between_two_lives_is_refused(stage):
     stage.node()
-    stage.ticket = dataclasses.replace(stage.ticket, data_digest="d2")
+    stage.snapshot = dataclasses.replace(stage.snapshot, digest="d2")
     with pytest.raises(PolicyError, match="data changed"):
         stage.node()
 

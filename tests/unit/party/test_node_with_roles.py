@@ -14,7 +14,8 @@ from common.wire import codec
 from curator.role import SendToParty
 from party.journal import Journal, JournalState
 from party.ledger import Caps, Ledger
-from party.node import PartyNode, StudyTicket
+from party.node import PartyNode
+from party.sources.source import Snapshot
 from tests.harness.roles import curator_role, party_role
 from tests.harness.small_study import EveryKindOfStep, make_study
 
@@ -40,7 +41,9 @@ class Party:
         self.ledger = Ledger(self.database)
         self.journal = Journal(self.database, self.keys)
         self.node = PartyNode(
-            StudyTicket(party="a", digest=self.study.digest, name="s", data_digest="d"),
+            self.study,
+            Snapshot(rows=1, digest="d", as_of=None),
+            party="a",
             role=self.make_role,
             journal=self.journal,
             ledger=self.ledger,

@@ -16,7 +16,6 @@ from common.crypto.sums.plan import Aggregation
 from common.errors import InputError, LocalError, PolicyError
 from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
-from common.schema import Schema
 from common.service.database import Database
 from common.study.document import Study
 from common.study.history import History
@@ -39,6 +38,7 @@ from party.owner.dry_run import dry_run
 from party.owner.policy import Policy
 from party.sources import SourceSettings
 from tests.harness.policies import GivenPolicy
+from tests.harness.schemas import schema
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NAMES = ("north", "east")
@@ -47,31 +47,16 @@ TABLE = "age,ward,since\n93,north,2020-05-01\n40,south,2021-01-31\n41,north,2022
 
 
 def study_about(oldest, wards=("north", "south"), last="2025-12-31"):
-    schema = Schema.from_toml(
-        f"""
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = {oldest}
-bins = 4
-[[attribute]]
-name = "ward"
-kind = "categorical"
-values = {list(wards)}
-[[attribute]]
-name = "since"
-kind = "date"
-min = 2000-01-01
-max = {last}
-bins = 2
-"""
+    about = schema(
+        f'name = "age", kind = "integer", min = 0, max = {oldest}, bins = 4',
+        f'name = "ward", kind = "categorical", values = {list(wards)}',
+        f'name = "since", kind = "date", min = 2000-01-01, max = {last}, bins = 2',
     )
     members = tuple(
         Member(name=name, rows=3, identity=identity.public) for name, identity in IDENTITIES.items()
     )
     return Study(
-        name="ages", schema=schema, members=members, epsilon=Fraction(1), method="floor",
+        name="ages", schema=about, members=members, epsilon=Fraction(1), method="floor",
         aggregation=Aggregation.MASKED,
     )  # fmt: skip
 

@@ -9,7 +9,6 @@ from common.errors import LocalError, PolicyError
 from common.privacy.accountant import (
     Accountant,
     Charge,
-    exponential_charge,
     laplace_charge,
 )
 
@@ -91,7 +90,12 @@ def test_the_epsilon_of_laplace_noise_is_derived_from_sensitivity_and_scale():
 def test_draws_of_the_exponential_mechanism_add_up():
     accountant = Accountant({"a": None})
     for _ in range(15):
-        made = exponential_charge("structure", epsilon=Fraction(1, 30), sensitivities={"a": 3})
+        made = Charge(
+            step="structure",
+            mechanism="exponential mechanism",
+            costs={"a": Fraction(1, 30)},
+            sensitivities={"a": Fraction(3)},
+        )
         accountant.charge(made)
     assert accountant.spent("a") == HALF
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from common.errors import LocalError
-from common.privacy.accountant import Accountant, exponential_charge, laplace_charge
+from common.privacy.accountant import Accountant, Charge, laplace_charge
 from common.privacy.promise import Promise
 from common.privacy.statement import PrivacyStatement, Protection, shortcomings, suspicion
 
@@ -17,7 +17,12 @@ PUBLIC = Protection(
 def statement(not_private_because=(), **changes) -> PrivacyStatement:
     accountant = Accountant({"north": None, "south": None})
     accountant.charge(
-        exponential_charge("structure", epsilon=Fraction(1, 10), sensitivities={"north": 3})
+        Charge(
+            step="structure",
+            mechanism="exponential mechanism",
+            costs={"north": Fraction(1, 10)},
+            sensitivities={"north": Fraction(3)},
+        )
     )
     made = laplace_charge(
         "marginals", scale=Fraction(100), sensitivities={"north": 20, "south": 30}

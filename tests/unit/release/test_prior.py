@@ -16,19 +16,11 @@ from common.schema import Schema
 from parley.simulation.study import simulate
 
 SCHEMA = """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 89
-bins = 9
-[[attribute]]
-name = "ill"
-kind = "boolean"
-[[attribute]]
-name = "ward"
-kind = "categorical"
-values = ["a", "b", "c", "d"]
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 89, bins = 9 },
+  { name = "ill", kind = "boolean" },
+  { name = "ward", kind = "categorical", values = ["a", "b", "c", "d"] },
+]
 """
 NAMES = ("north", "east", "south", "west")
 

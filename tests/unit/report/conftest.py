@@ -32,12 +32,9 @@ def table(codes):
 
 
 @pytest.fixture(scope="module")
-def model(table):
-    return (
-        parley.PrivBayes(epsilon=20, encoding="vanilla", required=[("letter", SCHEMA.names[1])])
-        .fit(table, SCHEMA)
-        .model
-    )
+def fitted(table):
+    edges = [("letter", SCHEMA.names[1])]
+    return parley.PrivBayes(epsilon=20, encoding="vanilla", required=edges).fit(table, SCHEMA)
 
 
 def parse(svg):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from common.analysis.distances import KINDS, NEXT, SAME, evaluate_linked
 from common.analysis.evaluation import evaluate
-from common.analysis.linked_evaluation import KINDS, NEXT, SAME, evaluate_linked
 from common.report.evaluation_page import evaluation_page
 from common.schema import Codes
 from common.schema.linked import encode_linked

@@ -6,20 +6,17 @@ import numpy as np
 import pytest
 
 import parley
-from common.fitted.privbayes import model_tables
-from common.fitted.privelet import range_errors, range_shares
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.release.measured import expected_errors
 from tests.unit.report.conftest import SCHEMA
 
 
 def test_the_expected_distance_is_that_of_simulated_noise(table):
     maker = parley.PrivBayes(epsilon=1, encoding="vanilla", required=[("letter", SCHEMA.names[1])])
-    model = maker.fit(table, SCHEMA).model
-    (error,) = expected_errors(model_tables(model), 2)
+    fitted = maker.fit(table, SCHEMA)
+    (error,) = fitted.pair_errors
     assert error.cells == 3 * 64
-    noise = discrete_laplace(model.noise_scale, 200_000, SeededRandomSource(3))
+    noise = discrete_laplace(fitted.model.noise_scale, 200_000, SeededRandomSource(3))
     assert error.deviation == pytest.approx(noise.std(), rel=0.05)
     # The forecast takes the noise for normal: a little more than that of a single draw.
     simulated = np.abs(noise).mean() * error.cells / 2 / 1_000
@@ -27,20 +24,20 @@ def test_the_expected_distance_is_that_of_simulated_noise(table):
 
 
 def test_the_expected_distance_of_a_range_release_is_that_of_its_noise(table):
-    runs = [parley.Privelet(epsilon=1, method="basic", seed=i).fit(table, SCHEMA).ranges
+    runs = [parley.Privelet(epsilon=1, method="basic", seed=i).fit(table, SCHEMA)
             for i in range(30)]  # fmt: skip
-    expected = range_errors(runs[0])[0]
+    expected = runs[0].column_errors[0]
     truth = table["letter"].value_counts()[["a", "b", "c"]].to_numpy() / 1_000
-    found = np.mean([np.abs(range_shares(run)[0] - truth).sum() / 2 for run in runs])
+    found = np.mean([np.abs(run.shares[0] - truth).sum() / 2 for run in runs])
     assert expected.attributes == (0,)
     assert expected.distance == pytest.approx(found, rel=0.4)
 
 
 def test_the_noise_of_a_shrunk_release_is_not_claimed_to_be_known(table):
-    ranges = parley.Privelet(method="privelet*").fit(table, SCHEMA).ranges
-    assert range_errors(ranges) == []
+    ranges = parley.Privelet(method="privelet*").fit(table, SCHEMA)
+    assert ranges.column_errors == []
 
 
 def test_a_table_drowned_in_noise_is_at_distance_one(table):
-    drowned = parley.PrivBayes(epsilon=Fraction(1, 10**4)).fit(table, SCHEMA).model
-    assert max(error.distance for error in expected_errors(model_tables(drowned), 1)) == 1.0
+    drowned = parley.PrivBayes(epsilon=Fraction(1, 10**4)).fit(table, SCHEMA)
+    assert max(error.distance for error in drowned.column_errors) == 1.0

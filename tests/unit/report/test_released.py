@@ -5,8 +5,6 @@ import pytest
 
 import parley
 from common.bayes.postprocessing import mutual_information
-from common.fitted.privbayes import model_shares, network_dependences, variable_names
-from common.fitted.privelet import range_shares
 from tests.unit.report.conftest import SCHEMA
 
 
@@ -17,12 +15,12 @@ def test_mutual_information_of_known_tables():
     assert mutual_information(np.array([[1.0, -3.0], [0.0, 1.0]])) == pytest.approx(1.0)
 
 
-def test_an_arrow_is_not_sold_for_a_dependence(model):
-    assert "Noise, too, can draw arrows." in network_dependences(model, SCHEMA).caption
+def test_an_arrow_is_not_sold_for_a_dependence(fitted):
+    assert "Noise, too, can draw arrows." in fitted.dependences(fitted.released).caption
 
 
-def test_edges_carry_their_strength(model):
-    drawing = network_dependences(model, SCHEMA)
+def test_edges_carry_their_strength(fitted):
+    drawing = fitted.dependences(fitted.released)
     assert list(drawing.strengths) == [("letter", "<b>number</b>")]
     # The number tells the letter, but for noise: nearly log2(3) bits.
     assert max(drawing.strengths.values()) == pytest.approx(np.log2(3), abs=0.3)
@@ -30,14 +28,13 @@ def test_edges_carry_their_strength(model):
 
 def test_bits_are_named_after_their_attribute(table):
     bits = parley.PrivBayes(encoding="binary").fit(table, SCHEMA)
-    assert variable_names(bits.model, SCHEMA)[:3] == ["letter bit 1", "letter bit 2",
-                                                      "<b>number</b> bit 1"]  # fmt: skip
-    assert model_shares(bits.model) == [None, None]
+    assert bits.variable_names[:3] == ["letter bit 1", "letter bit 2", "<b>number</b> bit 1"]
+    assert bits.shares == [None, None]
     assert bits.network_svg().count("<g>") == 2 + 6
 
 
-def test_noisy_shares_are_near_the_real_ones(model, codes, table):
+def test_noisy_shares_are_near_the_real_ones(fitted, codes, table):
     truth = np.bincount(codes.columns[0], minlength=3) / codes.rows
-    ranges = parley.Privelet(epsilon=20).fit(table, SCHEMA).ranges
-    for shares in (model_shares(model)[0], range_shares(ranges)[0]):
+    ranges = parley.Privelet(epsilon=20).fit(table, SCHEMA)
+    for shares in (fitted.shares[0], ranges.shares[0]):
         assert shares == pytest.approx(truth, abs=0.05)

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 
+from common.analysis.conclusions import pair_groups
 from common.analysis.diagnostics import Diagnostics, PairVerdict
-from common.analysis.pair_groups import pair_groups
 from common.release.measured import MeasuredTable
 from common.report.usable_pairs import usable_pairs
 

@@ -4,7 +4,7 @@ import pytest
 
 import parley
 from common.errors import InputError
-from common.schema.formula import parse_formula
+from common.schema.query import parse_formula
 
 SCHEMA = parley.Schema.from_toml(
     """

@@ -7,7 +7,7 @@ import pytest
 from common.privacy.randomness import SeededRandomSource
 from common.schema import Schema
 from common.schema.codes import Codes
-from common.schema.inside import Inside, places_of
+from common.schema.decoder import Inside, places_of
 
 KINDS = {
     "whole": 'kind = "integer"\nmin = 0\nmax = 79\nbins = 8',

@@ -15,48 +15,16 @@ from common.schema.codes import Codes
 from common.schema.decoder import decode_to_arrow
 
 ATTRIBUTES = """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 79
-bins = 8
-
-[[attribute]]
-name = "job"
-kind = "categorical"
-values = ["none", "farm", "office"]
-missing = true
-
-[[attribute]]
-name = "married"
-kind = "boolean"
-
-[[attribute]]
-name = "start"
-kind = "integer"
-min = 0
-max = 39
-bins = 4
-missing = true
-
-[[attribute]]
-name = "end"
-kind = "integer"
-min = 0
-max = 39
-bins = 4
-
-[[attribute]]
-name = "town"
-kind = "categorical"
-values = ["a", "b", "c"]
-hierarchy = { North = ["a", "b"], South = ["c"] }
-
-[[attribute]]
-name = "region"
-kind = "categorical"
-values = ["South", "North"]
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 79, bins = 8 },
+  { name = "job", kind = "categorical", values = ["none", "farm", "office"], missing = true },
+  { name = "married", kind = "boolean" },
+  { name = "start", kind = "integer", min = 0, max = 39, bins = 4, missing = true },
+  { name = "end", kind = "integer", min = 0, max = 39, bins = 4 },
+  { name = "town", kind = "categorical", values = ["a", "b", "c"], \
+    hierarchy = { North = ["a", "b"], South = ["c"] } },
+  { name = "region", kind = "categorical", values = ["South", "North"] },
+]
 """
 SKIP = '[[rule]]\nwhen = "age < 20"\nthen = "job = none"\n'
 IMPOSSIBLE = '[[rule]]\nimpossible = "age < 20 and married = true"\n'

@@ -19,11 +19,9 @@ CELLS = [
     dt.datetime(2020, 1, 31, 12, 30), dt.time(8, 30), "2020-01-31", "0x1F", "#N/A", None,
 ]  # fmt: skip
 SEX = """
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Male", "Female"]
-missing = true
+attribute = [
+  { name = "sex", kind = "categorical", values = ["Male", "Female"], missing = true },
+]
 """
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from common.privacy.accountant import Accountant
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
-from common.schema import Schema
 from common.schema.codes import Codes
 from common.schema.hierarchy import Hierarchy, Node, leaf
 from common.wavelet import privelet
@@ -17,6 +16,7 @@ from common.wavelet.decisions import make_plan
 from common.wavelet.mechanism import noisy_cells, transform
 from common.wavelet.noisy_matrix import NoiseMoments
 from common.wavelet.nominal import ArrayTree, NominalAxis
+from tests.harness.schemas import schema
 
 FIG3 = ((0, 1, 2), (3, 4, 5))
 MIXED = ((0, (1, 2)), 3, (4, 5, (6, 7, 8)))  # leaves at three depths
@@ -112,27 +112,11 @@ def errors_of_a_query(scale_factor, seed):
     return cells[:, 0:3, 1:7].sum(axis=(1, 2))
 
 
-SCHEMA = Schema.from_toml(
-    """
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 199
-bins = 200
-
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["Female", "Male"]
-
-[[attribute]]
-name = "country"
-kind = "categorical"
-values = ["France", "USA", "Spain", "Canada"]
-missing = true
-hierarchy = { Europe = ["France", "Spain"], America = ["USA", "Canada"] }
-"""
+SCHEMA = schema(
+    'name = "age", kind = "integer", min = 0, max = 199, bins = 200',
+    'name = "sex", kind = "categorical", values = ["Female", "Male"]',
+    'name = "country", kind = "categorical", values = ["France", "USA", "Spain", "Canada"], '
+    'missing = true, hierarchy = { Europe = ["France", "Spain"], America = ["USA", "Canada"] }',
 )
 ROWS = 20_000
 

@@ -32,11 +32,11 @@ from common.study.script import Script, added_up
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPair:
-    """Two columns of a declared table: noisy shares of the people, in groups."""
+    """Two columns of a declared table: noisy proportions of the people, in groups."""
 
     variables: Attributes
     groups: tuple[Groups, Groups]  # of each value
-    shares: Floats
+    proportions: Floats
     variance: float  # of a cell
 
 

@@ -43,9 +43,9 @@ def descending_linked(script: Callable[[LinkedFacts], Script[Fit]], study: Study
     attributes = dict(enumerate(study.schema.attributes))
     attributes |= dict(enumerate(study.schema.of_events.attributes, start=facts.width))
     trees = {
-        v: HierarchyTree.of(own.hierarchy)
-        for v, own in attributes.items()
-        if has_many_values(own, every)
+        v: HierarchyTree.of(attribute.hierarchy)
+        for v, attribute in attributes.items()
+        if has_many_values(attribute, every)
     }
     if not trees:
         return (yield from script(facts))
@@ -100,9 +100,9 @@ def _of_values(
     def spread(column: Floats, v: int) -> Floats:
         if v not in cells:
             return column
-        own = np.array(cells[v], dtype=np.intp)
-        return np.asarray(column[:, own] * within_cells(own, public[v]), dtype=np.float64)
+        cell_of = np.array(cells[v], dtype=np.intp)
+        return np.asarray(column[:, cell_of] * within_cells(cell_of, public[v]), dtype=np.float64)
 
-    people = tuple(spread(own, v) for v, own in enumerate(model.people.columns))
-    events = tuple(spread(own, v) for v, own in enumerate(model.columns, start=width))
+    people = tuple(spread(column, v) for v, column in enumerate(model.people.columns))
+    events = tuple(spread(column, v) for v, column in enumerate(model.columns, start=width))
     return replace(model, people=replace(model.people, columns=people), columns=events)

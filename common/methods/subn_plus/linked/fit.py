@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from common.bayes.form import Model
 from common.bayes.postprocessing import onto_simplex
 from common.marginals.threads import one_thread
-from common.methods.subn_plus.latent import NEARER, LatentModel
+from common.methods.subn_plus.latent import NEARER, LatentModel, softmax
 from common.methods.subn_plus.linked.loss import (
     Loss,
     Numbered,
@@ -57,11 +57,11 @@ class Column:
     """One column: its distribution, the noise in it, and the groups that pairs are seen in.
 
     Attributes:
-        margin: the share of each value; of events, of all people: they add up to less than 1.
-        variance: of the noise in the share of a value.
+        margin: the proportion of each value; of events, of all people: they add up to less than 1.
+        variance: of the noise in the proportion of a value.
         groups: of each value in the tables of pairs.
         later: of each value in the tables of consecutive events.
-        numbered: the noisy shares; of events, by groups of the number of events (N, values).
+        numbered: the noisy proportions; of events, by groups of the number of events (N, values).
         declared: of each value in each of the declared tables that have the column.
     """
 
@@ -83,9 +83,9 @@ class Column:
 
     def spread(self, rows: Floats) -> Floats:
         """Return distributions over atoms as distributions over values."""
-        atoms, share = self.atoms, self.margin + _TINY
-        share = share / np.bincount(atoms, share)[atoms]
-        values = rows[:, atoms] * share
+        atoms, proportions = self.atoms, self.margin + _TINY
+        proportions = proportions / np.bincount(atoms, proportions)[atoms]
+        values = rows[:, atoms] * proportions
         return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
@@ -94,31 +94,38 @@ _Weighed = TypeVar("_Weighed", Side, Numbered)
 
 def unmeasured(tables: _Weighed) -> _Weighed:
     """Return a side, or its columns by number, that do not count."""
-    return replace(tables, precisions=tuple(np.zeros_like(own) for own in tables.precisions))
+    return replace(
+        tables, precisions=tuple(np.zeros_like(precision) for precision in tables.precisions)
+    )
 
 
 def split(sums: Sums) -> tuple[Sums, Sums]:
     """Return two looks at the same sums, with independent noise; see `subn_plus.thinning`."""
     every = (sums.people, sums.events, sums.both, sums.later)
     digest = hashlib.sha256(b"parley thinning of linked tables")
-    for shares in (*(seen.shares for seen in every), *(own.shares for own in sums.declared)):
-        digest.update(np.ascontiguousarray(shares).tobytes())
+    for proportions in (
+        *(matrix.proportions for matrix in every),
+        *(pair.proportions for pair in sums.declared),
+    ):
+        digest.update(np.ascontiguousarray(proportions).tobytes())
     source = KeyedRandomSource(digest.digest(), private=False)
     first, second = [], []
-    for seen in every:
-        known = seen.precisions > 0
-        variances = np.divide(1.0, seen.precisions, out=np.zeros_like(seen.shares), where=known)
-        one, other = halved(seen.shares, variances, source)
-        if seen is not sums.both and seen is not sums.later:  # mirrored
+    for matrix in every:
+        known = matrix.precisions > 0
+        variances = np.divide(
+            1.0, matrix.precisions, out=np.zeros_like(matrix.proportions), where=known
+        )
+        one, other = halved(matrix.proportions, variances, source)
+        if matrix is not sums.both and matrix is not sums.later:  # mirrored
             upper = np.triu(np.ones_like(one)) > 0
             one, other = (np.where(upper, look, look.T) for look in (one, other))
-        first.append(Seen(one, seen.precisions * (1 - HELD_BACK)))
-        second.append(Seen(other, seen.precisions * HELD_BACK))
-    pairs = [(pair, halved(pair.shares, 1 / pair.precision, source)) for pair in sums.declared]
+        first.append(Seen(one, matrix.precisions * (1 - HELD_BACK)))
+        second.append(Seen(other, matrix.precisions * HELD_BACK))
+    pairs = [(pair, halved(pair.proportions, 1 / pair.precision, source)) for pair in sums.declared]
 
-    def look(looks: list[Seen], side: int, share: float) -> Sums:
+    def look(looks: list[Seen], side: int, part: float) -> Sums:
         declared = tuple(
-            replace(pair, shares=both[side], precision=pair.precision * share)
+            replace(pair, proportions=both[side], precision=pair.precision * part)
             for pair, both in pairs
         )
         return Sums(looks[0], looks[1], looks[2], looks[3], declared)
@@ -126,8 +133,8 @@ def split(sums: Sums) -> tuple[Sums, Sums]:
     return look(first, 0, 1 - HELD_BACK), look(second, 1, HELD_BACK)
 
 
-def _summed(groups: Atoms, shares: Floats) -> Floats:
-    return np.asarray(np.bincount(groups, shares), dtype=np.float64)
+def _summed(groups: Atoms, proportions: Floats) -> Floats:
+    return np.asarray(np.bincount(groups, proportions), dtype=np.float64)
 
 
 def sights(groups: Atoms, atoms: Atoms) -> Floats:
@@ -139,10 +146,10 @@ def sights(groups: Atoms, atoms: Atoms) -> Floats:
 def side_of(columns: Sequence[Column]) -> Side:
     """Return columns as the loss sees them."""
     return Side(
-        tuple(_summed(own.atoms, own.margin) for own in columns),
-        tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
-        tuple(sights(own.groups, own.atoms) for own in columns),
-        tuple(sights(own.later, own.atoms) for own in columns),
+        tuple(_summed(column.atoms, column.margin) for column in columns),
+        tuple(1 / (np.bincount(column.atoms) * column.variance) for column in columns),
+        tuple(sights(column.groups, column.atoms) for column in columns),
+        tuple(sights(column.later, column.atoms) for column in columns),
     )
 
 
@@ -156,23 +163,23 @@ def numbered_of(columns: Sequence[Column], groups: Atoms) -> Numbered:
     return Numbered(
         np.eye(int(groups.max()) + 1)[groups],
         tuple(map(in_atoms, columns)),
-        tuple(1 / (np.bincount(own.atoms) * own.variance) for own in columns),
+        tuple(1 / (np.bincount(column.atoms) * column.variance) for column in columns),
     )
 
 
 def _spread_of(columns: Sequence[Column], *, later: bool = False, declared: bool = False) -> float:
     """Return the squared norm of the covariances of the columns' groups."""
     total = 0.0
-    for own in columns:
-        seen = own.atoms if declared else own.later if later else own.groups
-        total += _square_of(_summed(seen, own.margin))
+    for column in columns:
+        groups = column.atoms if declared else column.later if later else column.groups
+        total += _square_of(_summed(groups, column.margin))
     return total
 
 
 def _square_of(weights: Floats) -> float:
     """Return the squared norm of the covariance of groups of these weights."""
-    shares = weights / max(float(weights.sum()), _TINY)
-    square, cube = float((shares**2).sum()), float((shares**3).sum())
+    proportions = weights / max(float(weights.sum()), _TINY)
+    square, cube = float((proportions**2).sum()), float((proportions**3).sum())
     return square - 2 * cube + square**2
 
 
@@ -183,10 +190,10 @@ def prices_of(
 
     `noise_edge` of `common.methods.subn_plus.models` has the reason.
     """
-    alone, told, later = _spread_of(people), _spread_of(events), _spread_of(events, later=True)
-    own, both, other, after = (
-        float(seen.precisions.max(initial=0.0))
-        for seen in (sums.people, sums.both, sums.events, sums.later)
+    alone, of_events, later = _spread_of(people), _spread_of(events), _spread_of(events, later=True)
+    within, both, other, after = (
+        float(matrix.precisions.max(initial=0.0))
+        for matrix in (sums.people, sums.both, sums.events, sums.later)
     )
     # Where no pairs are seen, columns differ by the number of events alone, if at all. What that
     # tells is clear: the factor is of the noise in pairs.
@@ -195,21 +202,23 @@ def prices_of(
     named = _declared_spread([*people, *events], len(people), sums.declared)
     return Prices(
         people=PRICE
-        * (factor * sqrt(alone * own + told * both + named.people) or sqrt(alone * known)),
+        * (factor * sqrt(alone * within + of_events * both + named.people) or sqrt(alone * known)),
         events=PRICE
         * max(
-            factor * sqrt(max(alone * both + told * other + named.events, 2 * later * after)),
+            factor * sqrt(max(alone * both + of_events * other + named.events, 2 * later * after)),
             number,
         ),
-        classes=CLASS_PRICE * (factor * sqrt((alone + told) * both + named.classes) or number),
+        classes=CLASS_PRICE * (factor * sqrt((alone + of_events) * both + named.classes) or number),
         steps=factor * STEP_PRICE * sqrt(2 * later * after),
     )
 
 
 def _number_spread(events: Sequence[Column]) -> float:
     """Return the squared norm of the covariances of the groups of the number of events."""
-    shares = np.maximum(np.mean([column.numbered.sum(axis=1) for column in events], axis=0), 0.0)
-    return _square_of(shares)
+    proportions = np.maximum(
+        np.mean([column.numbered.sum(axis=1) for column in events], axis=0), 0.0
+    )
+    return _square_of(proportions)
 
 
 def _declared_spread(columns: Sequence[Column], width: int, pairs: Sequence[SeenPair]) -> Prices:
@@ -250,8 +259,8 @@ class Logits:
     ) -> None:
         r, s = classes, event_classes
         shapes = [(r,), (r, s), (r, s), (s, s), (s,)]
-        shapes += [(r, len(own)) for own in people.margins]
-        shapes += [(s, len(own)) for own in events.margins]
+        shapes += [(r, len(margin)) for margin in people.margins]
+        shapes += [(s, len(margin)) for margin in events.margins]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
         self._pieces = [
             (slice(start, end), shape)
@@ -288,10 +297,10 @@ class Logits:
         """Return the distributions that a vector stands for."""
         cut = self._cut(vector)
         returns = 1 / (1 + np.exp(-cut[4]))
-        w, first, back, step = (_softmax(each) for each in cut[:4])
+        w, first, back, step = (softmax(piece) for piece in cut[:4])
         if not self._walks:
             back = first
-        columns = [_softmax(each) for each in cut[5:]]
+        columns = [softmax(piece) for piece in cut[5:]]
         return Parts(w, first, back, step, returns, columns[: self._people],
                      columns[self._people :])  # fmt: skip
 
@@ -301,16 +310,11 @@ class Logits:
         if not self._walks:
             first, back = first + back, np.zeros_like(back)
         pairs = [(parts.weights, by.weights), (parts.first, first), (parts.back, back)]
-        found = [_of_logits(*pair) for pair in [*pairs, (parts.step, by.step)]]
-        found.append(by.returns * parts.returns * (1 - parts.returns))
-        found += map(_of_logits, parts.people, by.people)
-        found += map(_of_logits, parts.events, by.events)
-        return np.concatenate([own.ravel() for own in found])
-
-
-def _softmax(logits: Floats) -> Floats:
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(exponentials / exponentials.sum(axis=-1, keepdims=True), dtype=np.float64)
+        by_piece = [_of_logits(*pair) for pair in [*pairs, (parts.step, by.step)]]
+        by_piece.append(by.returns * parts.returns * (1 - parts.returns))
+        by_piece += map(_of_logits, parts.people, by.people)
+        by_piece += map(_of_logits, parts.events, by.events)
+        return np.concatenate([slope.ravel() for slope in by_piece])
 
 
 def _of_logits(odds: Floats, slopes: Floats) -> Floats:
@@ -321,13 +325,13 @@ def _descend(loss: Loss, logits: Logits, steps: int) -> Parts:
     """Take Adam's steps; their size falls linearly to zero."""
     vector = logits.vector.copy()
     mean, square = np.zeros_like(vector), np.zeros_like(vector)
-    for done in range(steps):
+    for step in range(steps):
         parts = logits.parts(vector)
         slopes = logits.slopes(parts, loss.evaluate(parts)[1])
         mean += 0.1 * (slopes - mean)
         square += 0.01 * (slopes * slopes - square)
-        rate = _RATE * (1 - done / steps) / (1 - 0.9 ** (done + 1))
-        vector -= rate * mean / (np.sqrt(square / (1 - 0.99 ** (done + 1))) + _TINY)
+        rate = _RATE * (1 - step / steps) / (1 - 0.9 ** (step + 1))
+        vector -= rate * mean / (np.sqrt(square / (1 - 0.99 ** (step + 1))) + _TINY)
     return logits.parts(vector)
 
 
@@ -338,8 +342,8 @@ def fit_linked(
     sums: Sums,
     *,
     number_groups: Atoms,
-    share: Floats,
-    later_share: Floats,
+    event_weight: Floats,
+    later_weight: Floats,
     classes: int = CLASSES,
     steps: int = STEPS,
     near: Model | None = None,
@@ -353,11 +357,11 @@ def fit_linked(
     sides, numbered = (side_of(people), side_of(events)), numbered_of(events, number_groups)
 
     def fitted(
-        seen: Sums, factor: float, classes: int, steps: int, near: LinkedModel | None = None
+        evidence: Sums, factor: float, classes: int, steps: int, near: LinkedModel | None = None
     ) -> Parts:
-        prices = prices_of(people, events, seen, factor)
-        loss = Loss(*sides, numbered, seen, share, later_share, prices)
-        walks = bool(seen.later.precisions.any())
+        prices = prices_of(people, events, evidence, factor)
+        loss = Loss(*sides, numbered, evidence, event_weight, later_weight, prices)
+        walks = bool(evidence.later.precisions.any())
         start = Logits(*sides, classes=classes, event_classes=classes, walks=walks)
         if near is not None:
             start = start.near(near, [column.atoms for column in (*people, *events)])
@@ -366,10 +370,10 @@ def fit_linked(
     def error(factor: float) -> float:
         parts = fitted(first, factor, min(classes, TRIAL_CLASSES), min(steps, TRIAL_STEPS))
         alone = unmeasured(sides[0]), sides[1], unmeasured(numbered)
-        return Loss(*alone, second, share, later_share, FREE).evaluate(parts)[0]
+        return Loss(*alone, second, event_weight, later_weight, FREE).evaluate(parts)[0]
 
     every = (sums.people, sums.both, sums.events, sums.later)
-    if not (sums.declared or any(seen.precisions.any() for seen in every)):
+    if not (sums.declared or any(matrix.precisions.any() for matrix in every)):
         return by_number(people, events, number_groups)
     if isinstance(near, LinkedModel) and len(near.people.weights) == classes:
         factor = near.people.price
@@ -381,12 +385,14 @@ def fit_linked(
     return LinkedModel(
         LatentModel(
             parts.weights,
-            tuple(own.spread(rows) for own, rows in zip(people[:-1], parts.people, strict=False)),
+            tuple(
+                column.spread(rows) for column, rows in zip(people[:-1], parts.people, strict=False)
+            ),
             price=factor,
         ),
         people[-1].spread(parts.people[-1]),
         Walk(parts.first, parts.back, parts.step, parts.returns),
-        tuple(own.spread(rows) for own, rows in zip(events, parts.events, strict=True)),
+        tuple(column.spread(rows) for column, rows in zip(events, parts.events, strict=True)),
     )
 
 
@@ -401,9 +407,9 @@ def by_number(
     """
     groups = np.concatenate([[0], number_groups])  # people without events are of the first class
     sights = np.eye(int(groups.max()) + 1)[groups]
-    shares = people[-1].margin + _TINY
-    weights = shares @ sights
-    numbers = (shares[:, None] * sights).T / weights[:, None]
+    proportions = people[-1].margin + _TINY
+    weights = proportions @ sights
+    numbers = (proportions[:, None] * sights).T / weights[:, None]
     same = np.eye(len(weights))
     return LinkedModel(
         LatentModel(

@@ -5,7 +5,7 @@ q_1 = first and q_(j+1) = (q_j (1 - returns)) step + (sum of q_j returns) back, 
 person's j-th event is q_j, and the events of a person with n of them are, on average,
 (q_1 + ... + q_n) / n. The loss is
 
-    half the sum over tables of |model - noisy|^2 / variance, in shares of the people,
+    half the sum over tables of |model - noisy|^2 / variance, in proportions of the people,
     + price * the information that classes have about columns, and about the classes of events.
 
 The second term is what keeps noise out, as in `common.methods.subn_plus.latent`.
@@ -28,9 +28,9 @@ class Side:
     """The columns of people, or those of events, as the fit sees them.
 
     Attributes:
-        margins: each column's distribution over its atoms (of events: times the share of people
-            with events).
-        precisions: of each column's atoms, the inverse variance of their noisy share.
+        margins: each column's distribution over its atoms; of events, times the proportion of
+            people with events.
+        precisions: of each column's atoms, the inverse variance of their noisy proportion.
         sights: of each column, the group of pairs that each atom is in, as a matrix of 0 and 1.
         later: the same, for the groups of consecutive events; empty for people.
     """
@@ -42,24 +42,24 @@ class Side:
 
     def logs(self) -> list[Floats]:
         """Return the logarithms of the margins, as distributions."""
-        return [np.log(np.maximum(own / own.sum(), _TINY)) for own in self.margins]
+        return [np.log(np.maximum(margin / margin.sum(), _TINY)) for margin in self.margins]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Noisy shares of pairs, all columns' groups side by side, and their precisions.
+    """Noisy proportions of pairs, all columns' groups side by side, and their precisions.
 
     The precision is the inverse variance of a cell; 0 of what no sum shows, such as a column with
     itself.
     """
 
-    shares: Floats
+    proportions: Floats
     precisions: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPair:
-    """Noisy shares of two columns, in groups of their own.
+    """Noisy proportions of two columns, in groups of their own.
 
     Attributes:
         columns: their places, events' after people's, in order.
@@ -68,7 +68,7 @@ class SeenPair:
 
     columns: tuple[int, int]
     sights: tuple[Floats, Floats]
-    shares: Floats
+    proportions: Floats
     precision: float
 
 
@@ -97,7 +97,7 @@ class Numbered:
 
     Attributes:
         groups: the group of a person with 1, 2, ... events, as a matrix of 0 and 1 (most, N).
-        tables: of each column, the noisy shares of its atoms (N, atoms).
+        tables: of each column, the noisy proportions of its atoms (N, atoms).
         precisions: of each column's atoms, the inverse variance of these.
     """
 
@@ -151,10 +151,10 @@ def _pull(slopes: Floats, sights: Sequence[Floats], into: list[Floats]) -> None:
         start = end
 
 
-def _within(weights: Floats, shown: Floats, seen: Seen, by_class: Floats) -> tuple[float, Floats]:
+def _within(weights: Floats, shown: Floats, pairs: Seen, by_class: Floats) -> tuple[float, Floats]:
     """Return the loss of one side's own pairs, and its slopes by what each class shows."""
-    off = (shown * weights[:, None]).T @ shown - seen.shares
-    pull = seen.precisions * off
+    off = (shown * weights[:, None]).T @ shown - pairs.proportions
+    pull = pairs.precisions * off
     pulled = shown @ pull
     np.add(by_class, 0.5 * (pulled * shown).sum(axis=1), out=by_class)
     return 0.25 * float((pull * off).sum()), weights[:, None] * pulled
@@ -165,12 +165,12 @@ def _information(
 ) -> float:
     """Price what classes tell about columns; what all of them share tells nothing."""
     value, total = 0.0, max(float(weights.sum()), _TINY)
-    for column, own in zip(columns, into, strict=True):
-        told = np.log(column + _TINY) - np.log(weights @ column / total + _TINY)
-        each = (column * told).sum(axis=1)
-        value += price * float(weights @ each)
-        by_class += price * each
-        np.add(own, price * weights[:, None] * told, out=own)
+    for column, slope in zip(columns, into, strict=True):
+        log_ratio = np.log(column + _TINY) - np.log(weights @ column / total + _TINY)
+        nats = (column * log_ratio).sum(axis=1)
+        value += price * float(weights @ nats)
+        by_class += price * nats
+        np.add(slope, price * weights[:, None] * log_ratio, out=slope)
     return value
 
 
@@ -179,22 +179,22 @@ class Loss:
     """The loss as a function of a model's parts.
 
     Attributes:
-        share: what the events of a person with 1, 2, ... of them weigh together, of the unit.
-        later_share: the same for her consecutive events, of a person with 2, 3, ... events.
+        event_weight: what all events of a person with 1, 2, ... of them weigh, of the unit.
+        later_weight: the same for her consecutive events, of a person with 2, 3, ... events.
     """
 
     people: Side
     events: Side
     numbered: Numbered
     sums: Sums
-    share: Floats
-    later_share: Floats
+    event_weight: Floats
+    later_weight: Floats
     prices: Prices
 
     def evaluate(self, parts: Parts) -> tuple[float, Parts]:
         """Return the loss of a model, and its slopes by the model's parts."""
         slopes = parts.like()
-        averages = _Averages(parts, self.share, self.later_share)
+        averages = _Averages(parts, self.event_weight, self.later_weight)
         of_events = averages.of_events  # (R, S): of a person's class and her events'
         event_slopes = np.zeros_like(of_events)
         by_class = np.zeros(of_events.shape[1])  # slopes by the events' classes alone
@@ -246,18 +246,18 @@ class Loss:
         """Price what a class tells about the classes of events; a shared mean tells nothing."""
         value, price, step_price = 0.0, self.prices.classes, self.prices.steps
         for rows, into in ((parts.first, slopes.first), (parts.back, slopes.back)):
-            told = np.log(rows + _TINY) - np.log(parts.weights @ rows + _TINY)
-            each = (rows * told).sum(axis=1)
-            value += price * float(parts.weights @ each)
-            slopes.weights += price * each
-            np.add(into, price * parts.weights[:, None] * told, out=into)
+            log_ratio = np.log(rows + _TINY) - np.log(parts.weights @ rows + _TINY)
+            nats = (rows * log_ratio).sum(axis=1)
+            value += price * float(parts.weights @ nats)
+            slopes.weights += price * nats
+            np.add(into, price * parts.weights[:, None] * log_ratio, out=into)
         before = averages.before.sum(axis=0)
         mean = before @ parts.step / max(float(before.sum()), _TINY)
-        told = np.log(parts.step + _TINY) - np.log(mean + _TINY)
-        each = (parts.step * told).sum(axis=1)
-        value += step_price * float(before @ each)
-        slopes.step += step_price * before[:, None] * told
-        averages.pull_before(np.broadcast_to(step_price * each, averages.before.shape), slopes)
+        log_ratio = np.log(parts.step + _TINY) - np.log(mean + _TINY)
+        nats = (parts.step * log_ratio).sum(axis=1)
+        value += step_price * float(before @ nats)
+        slopes.step += step_price * before[:, None] * log_ratio
+        averages.pull_before(np.broadcast_to(step_price * nats, averages.before.shape), slopes)
         return value
 
     def _pairs(
@@ -269,51 +269,51 @@ class Loss:
         by_class: Floats,
     ) -> float:
         sums = self.sums
-        seen = _beside(parts.people, self.people.sights)
-        told = _beside(parts.events, self.events.sights)
-        value, seen_slopes = _within(parts.weights, seen, sums.people, slopes.weights)
-        of_events, told_slopes = _within(
-            averages.of_events.sum(axis=0), told, sums.events, by_class
+        people_odds = _beside(parts.people, self.people.sights)
+        event_odds = _beside(parts.events, self.events.sights)
+        value, by_people_odds = _within(parts.weights, people_odds, sums.people, slopes.weights)
+        of_events, by_event_odds = _within(
+            averages.of_events.sum(axis=0), event_odds, sums.events, by_class
         )
         value += of_events
         number = self.people.sights[-1].shape[1]  # groups of the number of events
-        alone, shown = seen[:, :-number], averages.of_events @ told
-        off = alone.T @ shown - sums.both.shares
+        alone, shown = people_odds[:, :-number], averages.of_events @ event_odds
+        off = alone.T @ shown - sums.both.proportions
         pull = sums.both.precisions * off
         value += 0.5 * float((pull * off).sum())
-        seen_slopes[:, :-number] += shown @ pull.T
-        event_slopes += alone @ pull @ told.T
-        told_slopes += averages.of_events.T @ (alone @ pull)
-        _pull(seen_slopes, self.people.sights, slopes.people)
-        _pull(told_slopes, self.events.sights, slopes.events)
+        by_people_odds[:, :-number] += shown @ pull.T
+        event_slopes += alone @ pull @ event_odds.T
+        by_event_odds += averages.of_events.T @ (alone @ pull)
+        _pull(by_people_odds, self.people.sights, slopes.people)
+        _pull(by_event_odds, self.events.sights, slopes.events)
         return value
 
     def _later(self, parts: Parts, averages: _Averages, slopes: Parts) -> float:
         sums = self.sums.later
         if not sums.precisions.any():
             return 0.0
-        told = _beside(parts.events, self.events.later)
+        event_odds = _beside(parts.events, self.events.later)
         before, returns = averages.before, parts.returns
         onward = before.sum(axis=0)
         returned = before * returns
         joint = (onward * (1 - returns))[:, None] * parts.step + returned.T @ parts.back
-        off = told.T @ joint @ told - sums.shares
+        off = event_odds.T @ joint @ event_odds - sums.proportions
         pull = sums.precisions * off
         value = 0.5 * float((pull * off).sum())
-        by_joint = told @ pull @ told.T
-        told_slopes = joint @ told @ pull.T + joint.T @ told @ pull
+        by_joint = event_odds @ pull @ event_odds.T
+        by_event_odds = joint @ event_odds @ pull.T + joint.T @ event_odds @ pull
         slopes.step += (onward * (1 - returns))[:, None] * by_joint
         along = (by_joint * parts.step).sum(axis=1)
         by_returned = parts.back @ by_joint.T
         slopes.back += returned @ by_joint
         slopes.returns += (by_returned * before).sum(axis=0) - onward * along
         averages.pull_before(by_returned * returns + (1 - returns) * along, slopes)
-        _pull(told_slopes, self.events.later, slopes.events)
+        _pull(by_event_odds, self.events.later, slopes.events)
         return value
 
 
 def _declared(
-    seen: SeenPair,
+    pair: SeenPair,
     parts: Parts,
     averages: _Averages,
     slopes: Parts,
@@ -321,17 +321,17 @@ def _declared(
 ) -> float:
     """Return the loss of a declared pair; `into` are the slopes by events and by their classes."""
     columns, by_columns = [*parts.people, *parts.events], [*slopes.people, *slopes.events]
-    (a, b), width, (event_slopes, by_class) = seen.columns, len(parts.people), into
-    one, other = (columns[v] @ sight for v, sight in zip((a, b), seen.sights, strict=True))
+    (a, b), width, (event_slopes, by_class) = pair.columns, len(parts.people), into
+    one, other = (columns[v] @ sight for v, sight in zip((a, b), pair.sights, strict=True))
     numbers = a == width - 1 and b >= width  # the walk tells the events of each number of them
     if numbers:
-        one, joint = seen.sights[0][1:], averages.by_number
+        one, joint = pair.sights[0][1:], averages.by_number
     elif a < width <= b:
         joint = averages.of_events
     else:
         joint = np.diag(parts.weights if b < width else averages.of_events.sum(axis=0))
-    off = one.T @ joint @ other - seen.shares
-    pull = seen.precision * off
+    off = one.T @ joint @ other - pair.proportions
+    pull = pair.precision * off
     by_joint = one @ pull @ other.T
     if numbers:
         averages.pull_by_number(by_joint, slopes)
@@ -341,17 +341,17 @@ def _declared(
         by_weights = slopes.weights if b < width else by_class
         np.add(by_weights, np.diag(by_joint), out=by_weights)
     if not numbers:
-        np.add(by_columns[a], joint @ other @ pull.T @ seen.sights[0].T, out=by_columns[a])
-    np.add(by_columns[b], joint.T @ one @ pull @ seen.sights[1].T, out=by_columns[b])
-    return 0.5 * seen.precision * float((off * off).sum())
+        np.add(by_columns[a], joint @ other @ pull.T @ pair.sights[0].T, out=by_columns[a])
+    np.add(by_columns[b], joint.T @ one @ pull @ pair.sights[1].T, out=by_columns[b])
+    return 0.5 * pair.precision * float((off * off).sum())
 
 
 class _Averages:
     """The averages over a person's events that the sums are made of, and their slopes."""
 
-    def __init__(self, parts: Parts, share: Floats, later_share: Floats) -> None:
-        self._parts, self._share, self._later_share = parts, share, later_share
-        most, returns = len(share), parts.returns
+    def __init__(self, parts: Parts, event_weight: Floats, later_weight: Floats) -> None:
+        self._parts, self._event_weight, self._later_weight = parts, event_weight, later_weight
+        most, returns = len(event_weight), parts.returns
         places = [parts.first]
         for _ in range(most - 1):
             last = places[-1]
@@ -361,11 +361,11 @@ class _Averages:
         # Of people with n events, the classes of all of them together, as their average.
         self._up_to = np.cumsum(np.stack(places), axis=0) / np.arange(1, most + 1)[:, None, None]
         numbers = parts.people[-1]
-        self._odds = (numbers[:, 1:] * share).T  # (most, R)
-        self._later_odds = (numbers[:, 2:] * later_share).T  # (most - 1, R)
+        self._odds = (numbers[:, 1:] * event_weight).T  # (most, R)
+        self._later_odds = (numbers[:, 2:] * later_weight).T  # (most - 1, R)
         weights = parts.weights
-        self._each = np.einsum("nr,nrs->rs", self._odds, self._up_to)
-        self.of_events = weights[:, None] * self._each
+        self._of_events = np.einsum("nr,nrs->rs", self._odds, self._up_to)
+        self.of_events = weights[:, None] * self._of_events
         self.by_number = np.einsum("nr,nrs->ns", self._odds * weights, self._up_to)
         self._before = np.einsum("nr,nrs->rs", self._later_odds, self._up_to[: most - 1])
         self.before = weights[:, None] * self._before
@@ -376,26 +376,26 @@ class _Averages:
         along = np.einsum("ns,nrs->nr", by_number, self._up_to)
         slopes.weights += (along * self._odds).sum(axis=0)
         weights = self._parts.weights
-        slopes.people[-1][:, 1:] += (along * weights).T * self._share
+        slopes.people[-1][:, 1:] += (along * weights).T * self._event_weight
         self._slopes += (self._odds * weights)[:, :, None] * by_number[:, None, :]
 
     def pull_before(self, by_before: Floats, slopes: Parts) -> None:
         """Take slopes by `before`."""
         weights, count = self._parts.weights, len(self._later_odds)
         slopes.weights += (by_before * self._before).sum(axis=1)
-        own = weights[:, None] * by_before
-        along = np.einsum("rs,nrs->rn", own, self._up_to[:count])
-        slopes.people[-1][:, 2:] += along * self._later_share
-        self._slopes[:count] += self._later_odds[:, :, None] * own
+        slope = weights[:, None] * by_before
+        along = np.einsum("rs,nrs->rn", slope, self._up_to[:count])
+        slopes.people[-1][:, 2:] += along * self._later_weight
+        self._slopes[:count] += self._later_odds[:, :, None] * slope
 
     def pull(self, by_events: Floats, slopes: Parts) -> None:
         """Take slopes by `of_events`; then hand all slopes on to the walk."""
         parts = self._parts
-        slopes.weights += (by_events * self._each).sum(axis=1)
-        own = parts.weights[:, None] * by_events
-        along = np.einsum("rs,nrs->rn", own, self._up_to)
-        slopes.people[-1][:, 1:] += along * self._share
-        self._slopes += self._odds[:, :, None] * own
+        slopes.weights += (by_events * self._of_events).sum(axis=1)
+        slope = parts.weights[:, None] * by_events
+        along = np.einsum("rs,nrs->rn", slope, self._up_to)
+        slopes.people[-1][:, 1:] += along * self._event_weight
+        self._slopes += self._odds[:, :, None] * slope
         self._slopes /= np.arange(1, len(self._slopes) + 1)[:, None, None]
         by_place = np.cumsum(self._slopes[::-1], axis=0)[::-1]
         carried = by_place[-1]

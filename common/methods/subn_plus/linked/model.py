@@ -65,8 +65,8 @@ class LinkedModel(Model):
         classes = drawn_places(self.class_odds(people), source)
         numbers = drawn_places(self.numbers[classes], source).astype(np.int64)
         steps = self._walk(classes, numbers, source)
-        columns = [_drawn_by_class(own, steps, source) for own in self.columns]
-        sizes = [own.shape[1] for own in self.columns]
+        columns = [_drawn_by_class(odds, steps, source) for odds in self.columns]
+        sizes = [odds.shape[1] for odds in self.columns]
         events = Codes.from_columns(columns, sizes)
         return LinkedCodes(people.columns, people.sizes, events, numbers, self.most)
 
@@ -82,18 +82,18 @@ class LinkedModel(Model):
     def _walk(self, classes: Positions, numbers: Positions, source: RandomSource) -> Positions:
         """Return the classes of all events, person after person."""
         walk, starts = self.walk, np.cumsum(numbers) - numbers
-        found = np.zeros(int(numbers.sum()), dtype=np.int64)
+        event_classes = np.zeros(int(numbers.sum()), dtype=np.int64)
         for place in range(self.most):
             there = np.flatnonzero(numbers > place)
-            own, at = classes[there], starts[there] + place
+            person_class, at = classes[there], starts[there] + place
             if place == 0:
-                found[at] = drawn_places(walk.first[own], source)
+                event_classes[at] = drawn_places(walk.first[person_class], source)
                 continue
-            before = found[at - 1]
+            before = event_classes[at - 1]
             returned = uniforms(len(there), source) < walk.returns[before]
-            odds = np.where(returned[:, None], walk.back[own], walk.step[before])
-            found[at] = drawn_places(odds, source)
-        return found
+            odds = np.where(returned[:, None], walk.back[person_class], walk.step[before])
+            event_classes[at] = drawn_places(odds, source)
+        return event_classes
 
     def form(self) -> tuple[NetworkForm, ...]:
         """Return the network of the people; their events are drawn after them."""
@@ -128,8 +128,8 @@ def _drawn_by_class(odds: Floats, classes: Positions, source: RandomSource) -> P
     """
     edges, drawn = np.cumsum(odds, axis=1), uniforms(len(classes), source)
     places = np.zeros(len(classes), dtype=np.int64)
-    for own in range(len(odds)):
-        there = np.flatnonzero(classes == own)
-        below = drawn[there] * edges[own, -1]
-        places[there] = np.searchsorted(edges[own], below, side="right")
+    for number in range(len(odds)):
+        there = np.flatnonzero(classes == number)
+        below = drawn[there] * edges[number, -1]
+        places[there] = np.searchsorted(edges[number], below, side="right")
     return np.asarray(np.minimum(places, odds.shape[1] - 1), dtype=np.int64)

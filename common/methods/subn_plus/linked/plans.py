@@ -155,10 +155,10 @@ def declared_budget(facts: LinkedFacts) -> tuple[Budget, DeclaredTables | None]:
     every = facts.every
     if not declared_sets(every):
         return undeclared_budget(facts), None
-    whole, share = facts.people.budget, min(best_division(facts).fraction, DECLARED_MARGINS)
+    whole, fraction = facts.people.budget, min(best_division(facts).fraction, DECLARED_MARGINS)
 
     def trial(others: Fraction) -> tuple[Budget, DeclaredTables, bool]:
-        cost = whole * (1 - share) * (1 - others)
+        cost = whole * (1 - fraction) * (1 - others)
         left = facts.with_budget(whole - cost)
         rest = undeclared_budget(left) if others else margins_only(left)
         tables = replace(tables_for(every, cost), others=others)

@@ -74,7 +74,7 @@ class AveragedTables:
     @property
     def links(self) -> Sequence[Attributes]:
         """The people's attributes of every table; a table of events alone has none."""
-        return tuple(tuple(v for v in each if v < self.people - 1) for each in self.sets)
+        return tuple(tuple(v for v in variables if v < self.people - 1) for variables in self.sets)
 
     @property
     def unit(self) -> int:
@@ -83,7 +83,7 @@ class AveragedTables:
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shape of each table."""
-        return tuple(tuple(max(self.groups[v]) + 1 for v in own) for own in self.sets)
+        return tuple(tuple(max(self.groups[v]) + 1 for v in variables) for variables in self.sets)
 
     @cached_property
     def cells(self) -> int:
@@ -115,18 +115,18 @@ class AveragedTables:
 
     def _counted(self, codes: LinkedCodes) -> Counts:
         groups = dict(enumerate(self.groups))
-        of_people = [own for own in self.sets if max(own) < self.people]
-        of_events = [own for own in self.sets if max(own) >= self.people]
+        of_people = [variables for variables in self.sets if max(variables) < self.people]
+        of_events = [variables for variables in self.sets if max(variables) >= self.people]
         tables: dict[Attributes, Counts] = {}
         if of_people:
-            own = {v: groups[v] for v in range(self.people)}
-            counts = count(codes.with_number, of_people, groups=own)
+            people_groups = {v: groups[v] for v in range(self.people)}
+            counts = count(codes.with_number, of_people, groups=people_groups)
             tables |= zip(of_people, (self.unit * table for table in counts), strict=True)
         if of_events:
             weights = _weights(codes.numbers, self.unit)[codes.of_person]
             counts = count(codes.by_event, of_events, groups=groups, weights=weights)
             tables |= zip(of_events, counts, strict=True)
-        return np.concatenate([tables[own].reshape(-1) for own in self.sets])
+        return np.concatenate([tables[variables].reshape(-1) for variables in self.sets])
 
     def split(self, vector: Counts) -> dict[Attributes, Counts]:
         """Cut an answer into its tables."""
@@ -161,15 +161,15 @@ class NextTables:
     def sets(self) -> tuple[Attributes, ...]:
         """The pairs of attributes, in order, an attribute with itself included."""
         width = range(len(self.groups))
-        return tuple((own, after) for own in width for after in width)
+        return tuple((first, after) for first in width for after in width)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(max(self.groups[v]) + 1 for v in own) for own in self.sets)
+        return tuple(tuple(max(self.groups[v]) + 1 for v in pair) for pair in self.sets)
 
     @cached_property
     def cells(self) -> int:
-        return sum(max(own) + 1 for own in self.groups) ** 2
+        return sum(max(group_of) + 1 for group_of in self.groups) ** 2
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -191,7 +191,7 @@ class NextTables:
         width = len(self.groups)
         groups = dict(enumerate(self.groups * 2))
         weights = _weights(np.maximum(codes.numbers - 1, 0), self.unit)[of_person]
-        sets = [(own, width + after) for own, after in self.sets]
+        sets = [(first, width + after) for first, after in self.sets]
         tables = count(pairs, sets, groups=groups, weights=weights)
         return np.concatenate([table.reshape(-1) for table in tables])
 
@@ -217,4 +217,7 @@ def _split(
 ) -> dict[Attributes, Counts]:
     ends = np.cumsum([prod(shape) for shape in shapes])
     parts = np.split(vector, ends[:-1])
-    return {own: part.reshape(shape) for own, shape, part in zip(sets, shapes, parts, strict=True)}
+    return {
+        variables: part.reshape(shape)
+        for variables, shape, part in zip(sets, shapes, parts, strict=True)
+    }

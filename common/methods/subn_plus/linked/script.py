@@ -58,8 +58,8 @@ from common.study.script import Fit, NearFit, Script, added_up
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """Noisy tables as shares of the people, and the variance of a cell of each."""
+class Proportions:
+    """Noisy tables as proportions of the people, and the variance of a cell of each."""
 
     tables: Mapping[Attributes, Floats]
     variances: Mapping[Attributes, float]
@@ -68,14 +68,15 @@ class Shares:
     def precisions(self) -> Mapping[Attributes, Floats]:
         """The inverse variance of every cell."""
         return {
-            own: np.full_like(table, 1 / self.variances[own]) for own, table in self.tables.items()
+            variables: np.full_like(table, 1 / self.variances[variables])
+            for variables, table in self.tables.items()
         }
 
-    def __or__(self, other: Shares) -> Shares:
-        return Shares({**self.tables, **other.tables}, {**self.variances, **other.variances})
+    def __or__(self, other: Proportions) -> Proportions:
+        return Proportions({**self.tables, **other.tables}, {**self.variances, **other.variances})
 
 
-NOTHING = Shares({}, {})
+NOTHING = Proportions({}, {})
 
 
 def measure_linked(
@@ -105,18 +106,22 @@ def measure_linked(
     return NearFit(partial(_model, facts, budget, sums, numbers, histograms, declared))
 
 
-def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], Shares, Groups]]:
-    """Ask for every column by itself; return counts for decisions, and shares for the fit."""
+def _margins(
+    facts: LinkedFacts, budget: Budget
+) -> Script[tuple[list[Counts], Proportions, Groups]]:
+    """Ask for every column by itself; return counts for decisions, and proportions for the fit."""
     alone, columns, cost = len(facts.people.sizes), len(facts.every_size), budget.of_people
     request = GroupedTables(tuple((a,) for a in range(alone)), every_value(facts.people))
     first = yield from tables_of(
         facts.people, "margins", cost * Fraction(alone, alone + 1), request
     )
-    seen = _shares(facts, zip(request.sets, first.tables, strict=True), first.laws[0], 1)
+    proportions = _proportions(
+        facts, zip(request.sets, first.tables, strict=True), first.laws[0], 1
+    )
     number, every = facts.width - 1, _every_value(facts)
     second = AveragedTables(((number,),), every, facts.width, facts.most)
     tables, law = yield from _averaged(facts, "number of events", cost / (alone + 1), second)
-    seen |= _shares(facts, tables.items(), law, second.unit)
+    proportions |= _proportions(facts, tables.items(), law, second.unit)
     histograms = [*one_way(first), tables[number,] // second.unit]
     # People without events are in no table of events: they join those with one.
     some = even_groups(
@@ -128,17 +133,17 @@ def _margins(facts: LinkedFacts, budget: Budget) -> Script[tuple[list[Counts], S
     third = AveragedTables(pairs, groups, facts.width, facts.most)
     cost = budget.margins - cost
     tables, law = yield from _averaged(facts, "margins of events", cost, third)
-    seen |= _shares(facts, tables.items(), law, third.unit)
+    proportions |= _proportions(facts, tables.items(), law, third.unit)
     histograms += [tables[pair].sum(axis=0) // third.unit for pair in pairs]
-    return histograms, seen, numbers
+    return histograms, proportions, numbers
 
 
-def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Shares]:
+def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Proportions]:
     """Ask for all pairs of columns, in groups: of people, of people and events, of events."""
     groups = _groups(facts, histograms, budget.pair_groups)
     alone = len(facts.people.sizes)
     every = tuple(combinations(range(len(facts.every_size)), 2))
-    seen = NOTHING
+    proportions = NOTHING
     costs = dict(budget.costs)
     if PEOPLE in costs:  # of all of them, the number of events is in two of `alone + 1`
         costs[NUMBERS] = costs[PEOPLE] * Fraction(2, alone + 1)
@@ -147,7 +152,7 @@ def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> 
         cost = costs[PEOPLE] - costs[NUMBERS]
         tables = yield from tables_of(facts.people, PEOPLE, cost, request)
         pairs = zip(request.sets, tables.tables, strict=True)
-        seen |= _shares(facts, pairs, tables.laws[0], 1)
+        proportions |= _proportions(facts, pairs, tables.laws[0], 1)
     kinds = {
         NUMBERS: tuple((a, alone) for a in range(alone)),
         BOTH: tuple(p for p in every if p[0] < alone < p[1]),
@@ -156,16 +161,16 @@ def _pairs(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> 
     for name in (kind for kind in kinds if kind in costs):
         averaged = AveragedTables(kinds[name], groups, facts.width, facts.most)
         answer, law = yield from _averaged(facts, name, costs[name], averaged)
-        seen |= _shares(facts, answer.items(), law, averaged.unit)
-    return seen
+        proportions |= _proportions(facts, answer.items(), law, averaged.unit)
+    return proportions
 
 
-def _next(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Shares]:
+def _next(facts: LinkedFacts, budget: Budget, histograms: Sequence[Counts]) -> Script[Proportions]:
     """Ask for the attributes of consecutive events, in groups."""
     groups = _groups(facts, histograms, budget.next_groups)[facts.width :]
     request = NextTables(groups, facts.most)
     tables, law = yield from _averaged(facts, NEXT, budget.costs[NEXT], request)
-    return _shares(facts, tables.items(), law, request.unit)
+    return _proportions(facts, tables.items(), law, request.unit)
 
 
 def _totals(facts: LinkedFacts, cost: Fraction, histograms: Sequence[Counts]) -> Script[None]:
@@ -196,18 +201,20 @@ def _groups(facts: LinkedFacts, histograms: Sequence[Counts], most: int) -> tupl
     return tuple(even_groups(histogram, rows, groups=max(most, 1)) for histogram in histograms)
 
 
-def _shares(
+def _proportions(
     facts: LinkedFacts, tables: Iterable[tuple[Attributes, Counts]], law: NoiseLaw, unit: int
-) -> Shares:
+) -> Proportions:
     whole = unit * facts.people.rows
-    shares = {own: table / whole for own, table in tables}
-    return Shares(shares, dict.fromkeys(shares, fit_variance(law, facts.people) / whole**2))
+    proportions = {variables: table / whole for variables, table in tables}
+    return Proportions(
+        proportions, dict.fromkeys(proportions, fit_variance(law, facts.people) / whole**2)
+    )
 
 
 def _model(
     facts: LinkedFacts,
     budget: Budget,
-    sums: tuple[Shares, Shares, Shares],
+    sums: tuple[Proportions, Proportions, Proportions],
     numbers: Groups,
     histograms: Sequence[Counts],
     declared: Sequence[DeclaredPair],
@@ -218,25 +225,25 @@ def _model(
     width, unit = facts.width, unit_of(facts.most)
     columns = _columns(facts, budget, margins, histograms, declared)
     people, events = columns[:width], columns[width:]
-    sizes = [int(own.groups.max()) + 1 for own in columns]
+    sizes = [int(column.groups.max()) + 1 for column in columns]
     cut, alone = sum(sizes[:width]), sum(sizes[: width - 1])
-    shares, precisions = (_side_by_side(t, sizes) for t in (pairs.tables, pairs.precisions))
-    widths = [int(own.later.max()) + 1 for own in events]
+    proportions, precisions = (_side_by_side(t, sizes) for t in (pairs.tables, pairs.precisions))
+    widths = [int(column.later.max()) + 1 for column in events]
     after = (_side_by_side(t, widths, mirrored=False) for t in (later.tables, later.precisions))
     later_unit = unit_of(facts.most - 1) if facts.most > 1 else 1
     return fit_linked(
         people,
         events,
         Sums(
-            Seen(shares[:cut, :cut], precisions[:cut, :cut]),
-            Seen(shares[cut:, cut:], precisions[cut:, cut:]),
-            Seen(shares[:alone, cut:], precisions[:alone, cut:]),
+            Seen(proportions[:cut, :cut], precisions[:cut, :cut]),
+            Seen(proportions[cut:, cut:], precisions[cut:, cut:]),
+            Seen(proportions[:alone, cut:], precisions[:alone, cut:]),
             Seen(*after),
-            tuple(_seen_pair(columns, own) for own in declared),
+            tuple(_seen_pair(columns, pair) for pair in declared),
         ),
         number_groups=np.array(numbers, dtype=np.intp),
-        share=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
-        later_share=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
+        event_weight=np.array([weight(number, unit=unit) for number in range(1, facts.most + 1)]),
+        later_weight=np.array([weight(number, unit=later_unit) for number in range(1, facts.most)]),
         near=near,
     )
 
@@ -247,13 +254,13 @@ def _seen_pair(columns: Sequence[Column], pair: DeclaredPair) -> SeenPair:
         for v, groups in zip(pair.variables, pair.groups, strict=True)
     )
     first, second = pair.variables
-    return SeenPair((first, second), (one, other), pair.shares, 1 / pair.variance)
+    return SeenPair((first, second), (one, other), pair.proportions, 1 / pair.variance)
 
 
 def _columns(
     facts: LinkedFacts,
     budget: Budget,
-    margins: Shares,
+    margins: Proportions,
     histograms: Sequence[Counts],
     declared: Sequence[DeclaredPair],
 ) -> list[Column]:
@@ -264,7 +271,7 @@ def _columns(
     for v, (size, margin) in enumerate(
         zip(facts.every_size, _distributions(facts, margins), strict=True)
     ):
-        seen = groups[v] if budget.costs else (0,) * size
+        in_pairs = groups[v] if budget.costs else (0,) * size
         after = later[v] if NEXT in budget.costs and v >= facts.width else (0,) * size
         if v == facts.width - 1:  # the walk needs every number of events
             after = tuple(range(size))
@@ -274,7 +281,9 @@ def _columns(
             for at, groups in zip(pair.variables, pair.groups, strict=True)
             if at == v
         )
-        first, second, *more = (np.array(own, dtype=np.intp) for own in (seen, after, *named))
+        first, second, *more = (
+            np.array(group_of, dtype=np.intp) for group_of in (in_pairs, after, *named)
+        )
         variables = (v,) if v < facts.width else (facts.width - 1, v)
         table, variance = margins.tables[variables], margins.variances[variables]
         numbered = table.reshape(-1, size)
@@ -282,21 +291,21 @@ def _columns(
     return columns
 
 
-def _distributions(facts: LinkedFacts, margins: Shares) -> list[Floats]:
-    """Return every column's distribution: no share below zero, and the right total."""
+def _distributions(facts: LinkedFacts, margins: Proportions) -> list[Floats]:
+    """Return every column's distribution: no proportion below zero, and the right total."""
     rows, number, total = facts.people.rows, facts.width - 1, 1.0
-    found: list[Floats] = []
+    distributions: list[Floats] = []
     for v, ordered in enumerate(facts.every_order):
         people = max(round(total * rows), 1)
         variables = (v,) if v <= number else (number, v)
         table = margins.tables[variables].reshape(-1, facts.every_size[v])
         deviation = sqrt(len(table) * margins.variances[variables])
         counts = margin_of(table.sum(axis=0) * rows, people, deviation * rows, ordered)
-        found.append(counts / rows)
+        distributions.append(counts / rows)
         if v == number:  # the rest is about the weight of events
             weights = [weight(number, unit=unit_of(facts.most)) for number in range(facts.most + 1)]
-            total = float(found[-1] @ weights)
-    return found
+            total = float(distributions[-1] @ weights)
+    return distributions
 
 
 def _side_by_side(

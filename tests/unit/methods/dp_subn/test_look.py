@@ -17,7 +17,6 @@ from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import Codes, concatenate
 from common.study.accounting import account
 from common.study.dry_run import costs_without_rows, steps_without_rows
-from common.study.steps import step_digest
 from parley.simulation.in_process import RowsInMemory
 from tests.harness.run_script import chain_tables, drive, random_tables, study_of, with_settings
 
@@ -112,7 +111,7 @@ def test_the_look_orders_pairs_by_their_dependence():
     st.tuples(*[st.fractions("1/9", 9, max_denominator=23)] * 4),
     st.sampled_from(["chain", "mixed"]),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_either_way_costs_the_budget_to_the_last_fraction(parties, epsilon, budget, kind):
     """An owner without a choice keeps its part, and pays no more than it was told before."""
     rows = [1800 // parties] * parties
@@ -145,12 +144,7 @@ def test_copies_that_see_the_same_sums_go_the_same_way(kind):
     study = by_halves(tables, epsilon=Fraction(2))
     driven = drive(run_of(study), study, tables)
     assert ways(driven) == (NETWORK if kind == "chain" else COLUMNS)
-    copy = run_of(study)
-    for number, (digest, result) in enumerate(zip(driven.digests, driven.results, strict=True)):
-        assert step_digest(study.digest, number, copy.step()) == digest
-        copy.advance(result)
-    assert copy.step() is None
-    assert copy.model().as_json() == driven.model.as_json()
+    assert driven.fed_to(run_of(study)).as_json() == driven.model.as_json()
 
 
 @pytest.mark.parametrize("kind", ["chain", "mixed"])
@@ -187,7 +181,7 @@ def test_independent_columns_are_no_worse_than_the_floor(sizes):
         study = with_forecast(study_of(tables, epsilon=epsilon, method=method))
         errors[method] = [
             error_of(drive(run_of(study), study, tables, seed=seed).model, codes, sets, seed)
-            for seed in map(str, range(20))
+            for seed in map(str, range(10))
         ]
     spread = np.sqrt(sum(np.var(own, ddof=1) / len(own) for own in errors.values()))
     assert np.mean(errors["dp-subn"]) < np.mean(errors["floor"]) + 2 * spread

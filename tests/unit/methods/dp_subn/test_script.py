@@ -15,7 +15,6 @@ from common.methods.registry import run_of
 from common.privacy.randomness import SeededRandomSource
 from common.schema.codes import concatenate
 from common.study.accounting import account
-from common.study.steps import step_digest
 from tests.harness.run_script import (
     Driver,
     chain_tables,
@@ -147,12 +146,7 @@ def test_two_copies_that_see_the_same_results_ask_for_the_same_steps(method, pro
     study, driven = finished(
         tables, epsilon=EPSILON, method=method, profile=profile, encoding=encoding
     )
-    copy = run_of(study)
-    for number, (digest, result) in enumerate(zip(driven.digests, driven.results, strict=True)):
-        assert step_digest(study.digest, number, copy.step()) == digest
-        copy.advance(result)
-    assert copy.step() is None
-    assert copy.model().as_json() == driven.model.as_json()
+    assert driven.fed_to(run_of(study)).as_json() == driven.model.as_json()
     assert len(set(driven.digests)) == len(driven.digests)
     names = [step.name for step in driven.steps]
     assert len(set(names)) == len(names)
@@ -245,11 +239,8 @@ def test_consistent_tables_are_the_projection_of_the_measured_ones(method, cohor
     consistent = with_settings(plain, consistency="on")
     if method == "dp-subn":  # dp-ccbn draws its root by the study's digest: other steps
         measured = drive(run_of(plain), plain, tables)
-        again = run_of(consistent)
-        for result in measured.results:
-            again.advance(result)
         expected = consistent_tables(measured.model.tables, measured.model.domain, rows=6000)
-        found = again.model().tables
+        found = measured.fed_to(run_of(consistent)).tables
         assert list(found) == list(expected)
         assert all((found[family] == expected[family]).all() for family in found)
     model = drive(run_of(consistent), consistent, tables).model
@@ -264,13 +255,7 @@ def test_estimates_change_no_step_and_so_no_sensitivity(profile):
     plain = study_of(tables, profile=profile, epsilon=EPSILON)
     free = with_settings(plain, consistency="on", reuse="on")
     measured = drive(run_of(plain), plain, tables)
-    again = run_of(free)
-    for step, result in zip(measured.steps, measured.results, strict=True):
-        assert again.step().canonical == step.canonical
-        assert again.step().costs == step.costs
-        again.advance(result)
-    assert again.step() is None
-    together = again.model()
+    together = measured.fed_to(run_of(free))
     assert together.network == measured.model.network
     for family, table in together.tables.items():
         assert (table != measured.model.tables[family]).any()

@@ -134,10 +134,10 @@ def test_every_pair_is_read_off_the_view_that_holds_it():
         assert own == departure(pair, weights[a], weights[b], variance * summed, rows)
 
 
-def at_distance(distance: float) -> Departure:
+def at_distance(distance: float, shape: tuple[int, int] = (10, 10)) -> Departure:
     """A clear departure of 1,000 rows."""
     absolute = Fraction(2000 * distance).limit_denominator(10**6)
-    return Departure(absolute**2 / 4, Fraction(1, 10**6), (2, 2), absolute)
+    return Departure(absolute**2 / 4, Fraction(1, 10**12), shape, absolute)
 
 
 def test_pairs_in_detail_make_a_forest_of_what_is_stronger_than_its_noise():
@@ -163,6 +163,21 @@ def test_pairs_in_detail_make_a_forest_of_what_is_stronger_than_its_noise():
     few = (FEW_VALUES,) * 8
     pairs = strong_forest(found, few, rows=1000, noise=lambda cells, tables: 0.0)
     assert pairs == ((0, 1), (6, 7), (2, 3), (4, 5))  # no tree of more than two
+
+
+def test_a_code_in_groups_is_asked_for_beside_the_few_values_that_it_determines():
+    found = {(0, 1): at_distance(0.4, (8, 2)), (0, 2): at_distance(0.25, (8, 3))}
+    told, both = ((0, 2),), ((0, 1), (0, 2))
+    for sizes, ordered, pairs in [
+        ((24, 2, 3), (), both),
+        ((24, 2, 3), (0, 0, 0), both),
+        ((24, 2, 3), (24, 0, 0), told),
+        ((8, 2, 3), (), told),
+    ]:
+        chosen = strong_forest(
+            found, sizes, rows=1000, noise=lambda cells, tables: 0.0, ordered=ordered
+        )
+        assert chosen == pairs
 
 
 def test_a_tree_does_not_grow_without_end():

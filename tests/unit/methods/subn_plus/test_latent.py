@@ -156,12 +156,12 @@ def test_the_gradient_is_that_of_the_whole_objective():
     ends = np.cumsum(SIZES)[:-1]
 
     def at(logits, weight_logits):
-        columns = [latent._softmax(own.T) for own in np.split(logits, ends)]
-        weights = latent._softmax(weight_logits)
+        columns = [latent.softmax(own.T) for own in np.split(logits, ends)]
+        weights = latent.softmax(weight_logits)
         return objective(weights, columns, tables, moments, margins, 30.0) * 50.0 / ROWS**2
 
     slopes, weight_slopes = (
-        own.copy() for own in loss.gradients(latent._softmax(weight_logits), logits, [])
+        own.copy() for own in loss.gradients(latent.softmax(weight_logits), logits, [])
     )
     step = 1e-5
     for place in [(0, 0), (2, 3), (4, 1), (8, 4), (10, 2)]:

@@ -10,6 +10,8 @@ import pytest
 from common.analysis.distances import marginal_sets, total_variation
 from common.crypto.sums.plan import Aggregation, Noise
 from common.methods.registry import run_of
+from common.methods.subn_plus.totals import LARGEST
+from common.methods.subn_plus.totals import NAME as TOTALS
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.polya import polya_shares
@@ -144,3 +146,14 @@ def test_the_expected_noise_of_all_shares_is_their_average():
     assert DiscreteLaplace(Fraction(20)).mean_absolute(Fraction(3, 2)) == pytest.approx(
         np.abs(total).mean(), 0.02
     )
+
+
+def test_noise_in_totals_of_places_is_told_in_rows_at_the_end_of_a_bin():
+    schema = Schema.of({name: {"kind": "real", "min": 0, "max": 90, "bins": 4} for name in "abc"})
+    rows = simulated(schema, 4_000, seed=1)
+    study = study_of({"p0": rows}, schema=schema, method="subn+", aggregation=Aggregation.CLEAR)
+    (line,) = forecast(study, rows, [Fraction(4)], runs=1, seed=1).lines
+    (phase,) = [phase for phase in line.phases if phase.phase == TOTALS]
+    law = DiscreteLaplace(phase.scale)
+    assert phase.noise_per_cell == pytest.approx(law.mean_absolute(Fraction(1)) / LARGEST)
+    assert phase.noise_per_cell < rows.rows / 8

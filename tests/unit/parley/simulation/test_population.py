@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from common.analysis.relations import dependence
+from common.analysis.diagnostics import dependence
 from common.schema import Schema
 from parley.simulation.population import demo_schema_toml, make_population
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from common.schema.linked import encode_linked
-from parley.simulation.population_visits import PERSON, linked_schema, make_linked_population
+from parley.simulation.population import PERSON, linked_schema, make_linked_population
 
 
 def test_people_and_visits_fit_their_schema():

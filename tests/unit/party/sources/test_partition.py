@@ -17,7 +17,6 @@ from party.sources.keyed import Keys, keyed, keyed_names
 from party.sources.partition import (
     PartitionCounter,
     PartitionEncoder,
-    PartitionKeyer,
     gathered,
     unpacked,
     unpacked_keys,
@@ -76,7 +75,7 @@ def test_rows_come_back_with_their_people_and_their_order():
     _, visits = frames(40)
     keys = Keys(person="id", order="day", secret=b"s", in_order=False)
     names = keyed_names(LINKED.of_events, keys)
-    request = PartitionKeyer(LINKED.of_events, keys)
+    request = PartitionEncoder(LINKED.of_events, keys)
     packed = list(request(batches(positional(visits[names]), 30)))
     rows = [
         unpacked_keys([column[0].as_py() for column in each.columns], LINKED.of_events, keys)
@@ -88,5 +87,5 @@ def test_rows_come_back_with_their_people_and_their_order():
     for field in ("people", "order", "ties"):
         parts = [getattr(each, field) for each in rows]
         assert np.array_equal(np.concatenate(parts), getattr(expected, field))
-    (alone,) = PartitionKeyer(None, keys)(batches(positional(visits[["id"]]), 1000))
+    (alone,) = PartitionEncoder(None, keys)(batches(positional(visits[["id"]]), 1000))
     assert alone.column(0)[0].as_py() == expected.people.tobytes()

@@ -11,21 +11,11 @@ from tests.harness.linked import RULED
 from tests.harness.linked import SCHEMA as LINKED
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "age"
-kind = "integer"
-edges = [0, 15, 30, 60, 100]
-
-[[attribute]]
-name = "job"
-kind = "categorical"
-values = ["none", "clerk", "smith"]
-other = true
-
-[[attribute]]
-name = "paid"
-kind = "categorical"
-values = ["no", "yes"]
+attribute = [
+  { name = "age", kind = "integer", edges = [0, 15, 30, 60, 100] },
+  { name = "job", kind = "categorical", values = ["none", "clerk", "smith"], other = true },
+  { name = "paid", kind = "categorical", values = ["no", "yes"] },
+]
 
 [[rule]]
 when = "age < 15"

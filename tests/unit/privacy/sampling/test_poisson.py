@@ -102,7 +102,7 @@ def test_acceptances_in_the_tails_are_probabilities(mean, sign):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_what_comes_from_a_tail_has_its_law(sign):
     """Tails that begin earlier, where a good part is accepted."""
-    law, tries = Poisson(LEAST_MEAN + Fraction(1, 3)), 20_000
+    law, tries = Poisson(LEAST_MEAN + Fraction(1, 3)), 10_000
     law._side = round(4.8 * float(law._mean) ** 0.5) >> law._bits
     start = law._side << law._bits
     assert 64 * law._unit * ratio(law, sign * start) <= 1

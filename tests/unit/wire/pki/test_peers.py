@@ -3,11 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from common.errors import InputError
-from common.study.signatures import approval_statement, require_approval
 from common.wire import tls
 from common.wire.catalogue import ErrorCode, WireError
 from common.wire.pki import certificates, peers
@@ -150,19 +148,3 @@ def test_a_key_that_everybody_can_read_is_refused(files):
 )
 def test_the_usual_variables_choose_the_proxy(environment, proxy):
     assert tls.proxy_from(environment, host="hub.example.org") == proxy
-
-
-def test_an_approval_holds_for_one_party_and_one_study_only():
-    key = Ed25519PrivateKey.generate()
-    study, other = bytes(32), bytes([1] * 32)
-    signature = key.sign(approval_statement(study=study, party="north"))
-
-    class Identity:
-        def verify(self, signature, *, message):
-            key.public_key().verify(signature, message)
-
-    require_approval(study=study, party="north", signature=signature, identity=Identity())
-    for changed in ({"study": other}, {"party": "south"}, {"signature": bytes(64)}):
-        arguments = {"study": study, "party": "north", "signature": signature, **changed}
-        with pytest.raises(InvalidSignature):
-            require_approval(**arguments, identity=Identity())

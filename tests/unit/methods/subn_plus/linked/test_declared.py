@@ -78,9 +78,9 @@ def test_the_sum_moves_by_a_unit_for_each_table_and_its_pairs_are_the_rows():
     pairs = {own.variables: own for own in end.value.value}
     # Of the table of events, people's columns together lack those without events.
     assert set(pairs) == {(0, NUMBER), (0, DIAGNOSIS), (NUMBER, DIAGNOSIS)}
-    assert pairs[0, NUMBER].shares.sum() == pytest.approx(1)
+    assert pairs[0, NUMBER].proportions.sum() == pytest.approx(1)
     with_events = float((LINKED.numbers > 0).mean())
-    assert pairs[0, DIAGNOSIS].shares.sum() == pytest.approx(with_events)
+    assert pairs[0, DIAGNOSIS].proportions.sum() == pytest.approx(with_events)
     assert pairs[0, DIAGNOSIS].variance > pairs[0, NUMBER].variance
 
 

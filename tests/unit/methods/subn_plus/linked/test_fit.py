@@ -106,10 +106,16 @@ def test_information_costs_more_where_sums_are_more_precise():
 def test_two_looks_at_sums_have_independent_noise_around_them():
     sums = sums_of(60, 1e4)
     first, second = split(sums)
-    assert np.array_equal(first.both.shares, split(sums)[0].both.shares)  # verifiers repeat it
-    assert np.array_equal(first.people.shares, first.people.shares.T)
-    assert np.array_equal(first.people.shares[0, :60], sums.people.shares[0, :60])  # not seen
-    moved = [100 * (look.both.shares - sums.both.shares).ravel() for look in (first, second)]
+    assert np.array_equal(
+        first.both.proportions, split(sums)[0].both.proportions
+    )  # verifiers repeat it
+    assert np.array_equal(first.people.proportions, first.people.proportions.T)
+    assert np.array_equal(
+        first.people.proportions[0, :60], sums.people.proportions[0, :60]
+    )  # not seen
+    moved = [
+        100 * (look.both.proportions - sums.both.proportions).ravel() for look in (first, second)
+    ]
     # e and -e (1 - f) / f: the noise of the sum, of variance 1, is added to both
     assert np.var(moved[0]) == pytest.approx(HELD_BACK / (1 - HELD_BACK), rel=0.05)
     assert moved[1] == pytest.approx(-moved[0] * (1 - HELD_BACK) / HELD_BACK)

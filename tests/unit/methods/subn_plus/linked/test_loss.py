@@ -102,7 +102,7 @@ def test_the_sums_of_a_model_are_those_of_all_its_paths():
     numbered = replace(numbered, tables=tuple(by_number))
     loss = Loss(unmeasured(sides[0]), sides[1], numbered, sums, SHARE, LATER, FREE)
     assert loss.evaluate(parts)[0] == pytest.approx(0, abs=1e-20)
-    sums.both.shares[0, 0] += 1e-3  # and another table is noticed
+    sums.both.proportions[0, 0] += 1e-3  # and another table is noticed
     assert loss.evaluate(parts)[0] == pytest.approx(0.5e-6)
     by_number[0][0, 0] += 1e-3
     assert loss.evaluate(parts)[0] == pytest.approx(0.5e-6 * (1 + numbered.precisions[0][0]))

@@ -22,7 +22,7 @@ from common.methods.subn_plus.linked.plans import (
 )
 from common.methods.subn_plus.prospects import OF_SUBN, others_seen
 from common.study.analyses import read_analyses
-from parley.simulation.population_visits import linked_schema
+from parley.simulation.population import linked_schema
 from tests.harness.linked import SCHEMA, linked_codes
 from tests.harness.linked_runs import dealt_out, linked_study
 

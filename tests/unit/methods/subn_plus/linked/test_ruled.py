@@ -19,23 +19,17 @@ from common.schema.codes import Codes
 from tests.unit.schema.test_event_rules import some_rules
 
 TWO = Schema.from_toml("""
-[[attribute]]
-name = "sex"
-kind = "categorical"
-values = ["F", "M"]
+attribute = [
+  { name = "sex", kind = "categorical", values = ["F", "M"] },
+]
 
 [events]
 name = "visits"
 most = 3
-
-[[events.attribute]]
-name = "diagnosis"
-kind = "categorical"
-values = ["a", "b", "c"]
-
-[[events.attribute]]
-name = "ward"
-kind = "boolean"
+attribute = [
+  { name = "diagnosis", kind = "categorical", values = ["a", "b", "c"] },
+  { name = "ward", kind = "boolean" },
+]
 
 [[events.rule]]
 when = "sex = M"

@@ -18,29 +18,17 @@ from common.schema.linked import LinkedCodes, encode_linked
 from common.study.requests import RowsInMemory
 
 SCHEMA = Schema.from_toml("""
-[[attribute]]
-name = "age"
-kind = "integer"
-min = 0
-max = 99
-bins = 5
+attribute = [
+  { name = "age", kind = "integer", min = 0, max = 99, bins = 5 },
+]
 
 [events]
 name = "stays"
 most = 3
-
-[[events.attribute]]
-name = "ward"
-kind = "categorical"
-values = ["x", "y"]
-
-[[events.attribute]]
-name = "nights"
-kind = "integer"
-min = 0
-max = 39
-bins = 4
-clip = true
+attribute = [
+  { name = "ward", kind = "categorical", values = ["x", "y"] },
+  { name = "nights", kind = "integer", min = 0, max = 39, bins = 4, clip = true },
+]
 """)
 # age, number of stays, ward, nights
 REQUEST = AveragedTotals(

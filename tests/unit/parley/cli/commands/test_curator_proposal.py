@@ -11,7 +11,7 @@ from common.crypto.key_files import load_public_identity, save_identity
 from common.errors import InputError
 from common.privacy.randomness import SeededRandomSource
 from common.study.document import Study
-from parley.cli.commands.curator_proposal import _written, signed
+from parley.cli.commands.curator_proposal import Proposer, _written
 from parley.cli.result import show
 from tests.harness.deployed_folder import HUB
 from tests.harness.run_script import random_tables, study_of
@@ -28,7 +28,7 @@ def key(tmp_path):
 
 
 def test_the_key_that_is_named_signs(key):
-    made = signed(STUDY, None, key)
+    made = Proposer(signer=key).signed(STUDY)
     assert made.signer == SIGNER.public.fingerprint
     assert made.digest == STUDY.digest
 
@@ -37,12 +37,12 @@ def test_else_the_curators_signs_as_its_settings_say(key, tmp_path):
     config = tmp_path / "curator.toml"
     folders = {"folder": tmp_path, "keys": key.parent, "releases": tmp_path}
     config.write_text("".join(f'{name} = "{path}"\n' for name, path in folders.items()))
-    assert signed(STUDY, config, None).signer == SIGNER.public.fingerprint
+    assert Proposer(config).signed(STUDY).signer == SIGNER.public.fingerprint
 
 
 def test_without_either_the_three_remedies_are_said(tmp_path):
     with pytest.raises(InputError, match=r"--config.*--signer.*--unsigned"):
-        signed(STUDY, tmp_path / "absent.toml", None)
+        Proposer(tmp_path / "absent.toml").signed(STUDY)
 
 
 def test_what_was_written_is_told_to_people_and_to_scripts(capsys):

@@ -154,12 +154,12 @@ def test_a_running_study_says_whom_it_waits_for_and_since_when(parley, place, wr
     since = stamp(system_clock())
     with open_store(hub) as store, store.transaction():
         store.move(written.digest, StudyState.RUNNING, step=2, phase="counting")
-        store.wait_for(written.digest, ["east"], Word.ANSWER, at=since)
+        store.wait_for(written.digest, ["east"], Word.ANSWER, at=since, anew=True)
     status = ("curator", "study", "status", "regional", *HUB)
     assert f"waits for the answer of east in step 3, since {moment(since)}" in parley(*status).out
     long_ago = "2026-01-02T03:04:05+00:00"
     with open_store(hub) as store, store.transaction():
-        store.wait_for(written.digest, ["east"], Word.CALL, at=long_ago)
+        store.wait_for(written.digest, ["east"], Word.CALL, at=long_ago, anew=False)
     told = parley(*status).out
     assert f"waits for east to call before step 3 is opened, since {moment(long_ago)}" in told
     assert "overdue" in told

@@ -70,6 +70,20 @@ def test_a_port_that_is_taken_is_named_in_one_line(shell, place):
     assert len(done.stderr.splitlines()) == 1, "gRPC's own log is not among it"
 
 
+@pytest.mark.parametrize(
+    ("words", "folder", "service"),
+    [
+        (["curator", "serve", *HUB], "hub/state", "curator"),
+        (["party", "join", *NORTH], "north/state", "node of this party"),
+    ],
+)
+def test_a_folder_with_a_running_service_has_no_second_one(parley, place, words, folder, service):
+    with alone_in(place.folder / folder, service=service):
+        done = parley(*words)
+    assert done.code == 3
+    assert f"{folder}: another {service} runs on this folder" in done.err
+
+
 def test_few_descriptors_are_worth_a_warning(shell, place):
     done = shell("ulimit -n 1000; parley doctor curator --config hub/curator.toml")
     assert done.returncode == 0
