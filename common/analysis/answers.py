@@ -131,10 +131,10 @@ class Answers:
         self, statistic: Statistic, view: TableView, tables: int, confidence: float
     ) -> list[Estimate]:
         """Estimate what was declared: by rows of the release, and by what was measured first."""
-        rows = self.redrawn(view, self.fitted.rows, tables)
+        rows = self.redrawn(view, self.fitted.rows, tables=tables)
         return answered(self.fitted, statistic, rows, self.measured, confidence)
 
-    def redrawn(self, view: TableView, rows: int, tables: int = TABLES) -> Replicates:
+    def redrawn(self, view: TableView, rows: int, *, tables: int = TABLES) -> Replicates:
         """Return rows of a view with sampling and noise of single columns drawn once more."""
         key = view.of_people, tables
         if key not in self._rows:

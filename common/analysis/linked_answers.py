@@ -188,7 +188,7 @@ class LinkedAnswers(Answers):
         people = max(round(self.fitted.rows * self._share), 1)
         estimates = estimate(
             by_events(statistic, self.schema),
-            self.redrawn(averages_view(self.schema), people, tables),
+            self.redrawn(averages_view(self.schema), people, tables=tables),
             measured=self._of_events,
             flagged=bool(self.concerns(statistic, view)),
             confidence=confidence,

@@ -72,6 +72,10 @@ class NoiseLaw(Protocol):
     def nominal_absolute(self) -> float:
         """The mean absolute value of the continuous law of this scale, for forecasts."""
 
+    @property
+    def kurtosis(self) -> int:
+        """The excess kurtosis of the continuous law: 0 for normal noise."""
+
     def deviations(self, bits: int) -> float:
         """Return how many deviations a draw passes with a chance of 2^-bits, or a little less."""
 

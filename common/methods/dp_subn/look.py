@@ -69,7 +69,7 @@ class Look:
 
     @property
     def sees_dependence(self) -> bool:
-        return depends(self.pairs, self.facts.rows, self.law.deviations)
+        return depends(self.pairs, self.facts.rows, self.law)
 
     @property
     def information(self) -> NDArray[np.float64]:

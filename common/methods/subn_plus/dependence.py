@@ -17,6 +17,8 @@ Decisions are made in exact rational arithmetic: every party comes to the same p
 [Breiman95] Breiman: Better subset regression using the nonnegative garrote.
 [ChowLiu68] Chow, Liu: Approximating discrete probability distributions with dependence trees.
 [Laurent00] Laurent, Massart: Adaptive estimation of a quadratic functional by model selection.
+[Satterthwaite46] Satterthwaite: An approximate distribution of estimates of variance components.
+[Wilson31] Wilson, Hilferty: The distribution of chi-square.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from math import prod, sqrt
 
 from common.bayes.postprocessing import marginal_table
 from common.methods.designs.nocd import Pair, pairs_of
+from common.privacy.noise_law import NoiseLaw
 from common.study.requests import Attributes, Counts
 
 LEAST_DISTANCE = 0.2  # from independence, as a total variation distance: of a pair in detail
@@ -39,8 +42,8 @@ FEW_VALUES = 6
 MOST_DETAIL_CELLS = 1 << 12
 MEAN_ABSOLUTE = 0.8  # of normal noise, in deviations
 _NOT_BY_CHANCE = Fraction(5, 2)  # see Departure.clear
-_TOGETHER = 4  # see `depends`
-_RARE = 7  # bits of chance
+_RARE = 7  # bits of chance, of one pair among all
+_TOGETHER = 1.863  # deviations that normal noise is above once in 2^5 times: of all pairs together
 _FORESTS = 2
 _GARROTE = Fraction(5, 2)  # deviations below which a pair of a sieve is taken for noise
 
@@ -54,12 +57,15 @@ class Departure:
         variance: of the noise in one cell.
         shape: of the table.
         absolute: the sum of absolute deviations, with what noise shows.
+        shared: the parts of the variance that are noise in the first and in the second attribute's
+            own count, and so in all of its pairs.
     """
 
     squares: Fraction
     variance: Fraction
     shape: tuple[int, int]
     absolute: Fraction = Fraction(0)
+    shared: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
 
     def distance(self, rows: int) -> float:
         """Return the total variation distance from independence that is more than noise.
@@ -116,24 +122,42 @@ class Departure:
         return (self.squares - self.freedom * by_sampling) / (self.variance + by_sampling)
 
 
-def depends(
-    found: Mapping[Pair, Departure], sampled: int, deviations: Callable[[int], float]
-) -> bool:
-    """Return whether some pair depends, or many do a little; chance alone seldom says so.
+def depends(found: Mapping[Pair, Departure], sampled: int, law: NoiseLaw) -> bool:
+    """Return whether some pair depends, or many do a little; chance says so once in 25 times.
 
     One pair is clear if noise would show as much in one of so many pairs once in 2^7 times, by the
-    quantile of its law (`NoiseLaw.deviations`). All pairs' squares together have as many degrees of
-    freedom f as their tables, and vary by 2 f to 5 f around f if there is nothing but noise (normal
-    or Laplace, and rows that are a sample): four times the square root of f is about two
-    deviations, or three. `sampled` is that of `Departure.clear_among`.
+    quantile of its law (`NoiseLaw.deviations`). All pairs' squares together, of f degrees of
+    freedom, have the mean f if there is nothing but noise, and the variance that `scatter` derives.
+    The multiple of chi-square that has both [Satterthwaite46] passes the limit once in 2^5 times
+    [Wilson31]. `sampled` is that of `Departure.clear_among`: rows that are a sample scatter less.
     """
-    limit = deviations(_RARE + (len(found) - 1).bit_length()) ** 2
+    limit = law.deviations(_RARE + (len(found) - 1).bit_length()) ** 2
     for own in found.values():
         if own.above(sampled) + own.freedom > _of_freedom(limit, own.freedom):
             return True
     freedom = sum(own.freedom for own in found.values())
     total = sum((own.above(sampled) for own in found.values()), Fraction(0))
-    return total > 0 and total**2 > _TOGETHER**2 * freedom
+    unit = scatter(found, law.kurtosis) / (9 * freedom * freedom) if freedom else 0.0
+    root = 1 - unit + _TOGETHER * sqrt(unit)  # unit is 2 / 9h of chi-square in h degrees
+    return freedom + total > freedom * root * root * root
+
+
+def scatter(by_pair: Mapping[Pair, Departure], kurtosis: int) -> float:
+    """Return the variance of the sum of all pairs' squares, if all that they show is noise.
+
+    Independent noises e of variance 1 make the pairs' deviations A e, each of variance 1. The
+    variance of |A e|^2 is 2 |A A'|^2 + kurtosis * |diagonal of A' A|^2: pairs that share the noise
+    of an attribute are correlated, and its entry of the diagonal is the sum of their parts.
+    """
+    of_attributes: dict[int, float] = {}
+    total = 0.0
+    for pair, off in by_pair.items():
+        alone = float(1 - sum(off.shared))
+        total += off.freedom * (2 + kurtosis * alone * alone)
+        for attribute, part in zip(pair, map(float, off.shared), strict=True):
+            of_attributes[attribute] = of_attributes.get(attribute, 0.0) + part
+            total -= 2 * part * part
+    return total + (2 + kurtosis) * sum(part * part for part in of_attributes.values())
 
 
 def _of_freedom(limit: float, freedom: int) -> float:
@@ -280,16 +304,9 @@ def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
     return tuple(chosen)
 
 
-def candidates(
-    found: Mapping[Pair, Departure], deviations: Callable[[int], float] | None = None
-) -> tuple[Pair, ...]:
-    """Return the pairs that are worth a table: of the significant ones, two forests.
-
-    With the quantile of a law, none if no pair stands out among all (`depends`).
-    """
+def candidates(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
+    """Return the pairs that are worth a table: of the significant ones, two forests."""
     left = {pair: own for pair, own in found.items() if own.clear}
-    if deviations is not None and not depends(found, 0, deviations):
-        return ()
     chosen: list[Pair] = []
     for _ in range(_FORESTS):
         forest = spanning_forest(left)

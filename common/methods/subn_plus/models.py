@@ -18,7 +18,6 @@ from common.methods.network_model import NetworkModel, Variables, network_of
 from common.methods.subn_plus.dependence import Departure, spanning_forest
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.joined import (
-    Joined,
     JoinedModel,
     independent_blocks,
     joint_margin,
@@ -50,13 +49,6 @@ LEAST_CELL = 1e-4  # of an average cell of an edge: a table of zeros has no loga
 def blocks_model(facts: PublicFacts, blocks: Sequence[Measurement]) -> JoinedModel:
     margins = estimated_margins(facts.sizes, facts.rows, blocks, facts.ordered)
     return independent_blocks(facts.sizes, margins, facts.rows, blocks, penalty=BLOCK_PENALTY)
-
-
-def columns_model(facts: PublicFacts, tables: Sequence[Measurement]) -> JoinedModel:
-    """Model every attribute by itself, by all tables that show it."""
-    margins = estimated_margins(facts.sizes, facts.rows, tables, facts.ordered)
-    columns = tuple(margin[None, :] for margin in margins)
-    return JoinedModel(Joined.of((), facts.sizes), LatentModel(np.ones(1), columns))
 
 
 @one_thread

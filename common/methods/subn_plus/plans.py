@@ -13,6 +13,7 @@ margins get all that is left. docs/research/subn-notes.md has the figures behind
 | forest | margins, how often halves agree, tables of pairs that stand out | wide tables |
 | sieve | margins, three looks at ever fewer pairs, strong pairs in detail | wide, few rows |
 | halves | margins, how often halves agree, pairs in detail | few rows |
+| crossed | margins, and a few large tables across their blocks | pure epsilon, fewer rows |
 | margins | margins | what is left |
 """
 
@@ -78,6 +79,12 @@ HALVES_BELOW = {
     0.05: (Fraction(7, 10), Fraction(11, 50), Fraction(2, 25)),
     0.09: (Fraction(39, 50), Fraction(1, 5), Fraction(1, 50)),
 }
+# Of crossed tables: the forecast noise of a margin up to which it gives for them, their fraction,
+# and the most cells of each, in groups.
+CROSSED_BELOW = 0.02
+CROSSED_PART = Fraction(1, 8)
+CROSSED_CELLS = 729
+CROSSED_GROUPS = 3
 _LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
 _TRIPLES_SHARES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
@@ -102,10 +109,12 @@ _MARGINS_WORSE_BY = 5  # times: up to that, views of small domains are all that 
 FIRST, LOOK, MARGINS, AGAIN, VIEWS = "first margins", "look", "margins", "margins again", "views"
 PAIRS, TRIPLES, DETAILS, HALVES = "correlations", "triples", "pairs", "halves"
 FOREST, SIEVED, EVEN, CHOSEN, LAST = "forest", "sieved", "even", "second look", "third look"
+CROSSED = "crossed"
 _FOREST_ASKS = MARGINS, HALVES, FOREST, AGAIN
 _NAMES = {
     VIEWS: "correlations",
     HALVES: "correlations",
+    CROSSED: "correlations",
     FOREST: "pairs",
     SIEVED: "pairs",
     EVEN: "correlations",
@@ -151,7 +160,7 @@ class Plan:
 
 
 def best_plan(facts: PublicFacts) -> Plan:
-    """Return the plan whose pairs are forecast to be clearest; margins, if all of them drown."""
+    """Return the plan whose pairs are forecast to be clearest; the first, if all of them drown."""
     plans = [plan for make in PLANS.values() if (plan := make(facts)) is not None]
     return min(plans, key=lambda plan: plan.cell_noise)
 
@@ -319,6 +328,35 @@ def _halves(facts: PublicFacts) -> Plan | None:
     return None
 
 
+def _crossed(facts: PublicFacts) -> Plan | None:
+    """Ask for margins, and for large tables of columns of different blocks; None if they drown.
+
+    A table costs as much as a histogram, however many columns it has: a few large ones show what
+    their columns have in common, at any order, where all pairs would be noise. Margins are counted
+    in blocks; columns of one block go to different tables, so that blocks link the tables, and the
+    mixture tells what no table holds. Forecast as no pair: any plan that shows all pairs is better.
+    """
+    blocks = margin_blocks(facts)
+    if facts.norm != 1 or not 1 < len(facts.cut) <= MOST_VIEWED:
+        return None
+    if margin_noise(facts, blocks) > CROSSED_BELOW:
+        return None
+    widths = facts.widths(CROSSED_GROUPS)
+    columns = [a for block in blocks for a in block if facts.sizes[a] > 1]
+    designs = (
+        Design(tuple(tuple(sorted(columns[place::tables])) for place in range(tables)), widths)
+        for tables in range(1, len(columns) + 1)
+    )
+    design = next(one for one in designs if max(map(one.cells, one.views)) <= CROSSED_CELLS)
+    crossed = facts.budget * CROSSED_PART
+    return Plan(
+        name="crossed",
+        asks=(Ask(MARGINS, facts.budget - crossed), Ask(CROSSED, crossed, CROSSED_GROUPS)),
+        blocks=blocks,
+        design=design,
+    )
+
+
 PLANS: Mapping[str, Callable[[PublicFacts], Plan | None]] = {
     "table": _table,
     "views": _views,
@@ -326,6 +364,7 @@ PLANS: Mapping[str, Callable[[PublicFacts], Plan | None]] = {
     "forest": _forest,
     "sieve": _sieve,
     "halves": _halves,
+    "crossed": _crossed,
     "margins": _margins,
 }
 

@@ -186,7 +186,7 @@ def advice(study: Study) -> list[str]:
         return []
     other = replace(study, delta=DELTA, signature=None)
     now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
-    before = f"{now:.2%}" if now < inf else "so large that no pair is measured"
+    before = f"{now:.2%}" if now < inf else "so large that few pairs are seen"
     words = f"noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not {before}"
     return [f"{_WITH_DELTA} {words}"] if then <= BETTER * now and then < inf else []
 

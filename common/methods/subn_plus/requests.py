@@ -366,9 +366,11 @@ class Agreements:
         for (a, b), count, variance in zip(self.pairs, counts, variances, strict=True):
             first, second = (Fraction(weights[own][0], sum(weights[own])) for own in (a, b))
             excess = count - rows * (first * second + (1 - first) * (1 - second))
-            shared = (2 * first - 1) ** 2 + (2 * second - 1) ** 2 if self.alone else 0
-            noise = variance * (1 + shared)
-            found[a, b] = Departure(excess**2 - noise, noise, (2, 2), 2 * abs(excess))
+            errors = [(2 * p - 1) ** 2 if self.alone else Fraction(0) for p in (second, first)]
+            parts = 1 + sum(errors)
+            shared = errors[0] / parts, errors[1] / parts
+            noise = variance * parts
+            found[a, b] = Departure(excess**2 - noise, noise, (2, 2), 2 * abs(excess), shared)
         return found
 
     def moments(

@@ -4,10 +4,11 @@
 yields a step and keeps what was published; `measure` is the loop that asks.
 
     look          how often pairs agree in halves (`Agreements`), and the halves' own counts. If no
-                  pair depends, the margins get all that is left
+                  pair clearly depends, the margins get all that is left, and the look is fitted
     margins       tables over disjoint blocks of attributes (`common.methods.designs.blocks`)
     declared      tables that the study's analyses need (`declared`)
     views         NOCD's views of attributes in a few groups of values: every pair in exactly one
+    crossed       a few large tables of groups, of columns of different blocks
     correlations  the contrasts of all pairs (`Contrasts`), and then of all triples
     pairs         the few that are seen to depend strongly (`dependence`), in full detail: edges of
                   trees (`trees`). If there are none, the margins once more
@@ -58,7 +59,6 @@ from common.methods.subn_plus.losses import Measurement, Moments
 from common.methods.subn_plus.models import (
     blocks_model,
     both,
-    columns_model,
     forest_model,
     mixture_model,
 )
@@ -102,7 +102,7 @@ class Known:
         departures: how far pairs are from independence.
         pairs: tables of pairs in detail.
         declared: tables that analyses need, with the departures of their pairs in `declared_pairs`.
-        independent: whether no pair depends.
+        independent: whether no pair is seen to depend: margins get all that is left.
         halves: how often pairs agree in halves, by all looks at them.
     """
 
@@ -156,6 +156,7 @@ def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequ
     left -= sum((ask.cost for ask in declared), Fraction(0))
     if known.may_be_sieved:
         known.independent, known.plan = False, replace(known.plan, name="sieve")
+        known.moments.clear()
         return (*plans.sieved(known.facts, left, list(plans.SIEVE)[1:]), *declared)
     return (Ask(plans.AGAIN, left), *declared)
 
@@ -163,14 +164,14 @@ def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequ
 def _model(known: Known, near: Model | None) -> LatentModel | JoinedModel | NetworkModel:
     """Fit the model that what is known allows."""
     facts, plan = known.facts, known.plan
-    if not known.declared and known.independent and not known.tables:
-        return columns_model(facts, known.views)
-    if not known.declared and (known.independent or plan.name == "margins"):
+    alone = plan.name == "margins" or (known.independent and not known.moments)
+    if alone and not known.declared:
         return blocks_model(facts, known.tables)
     if plan.name == "forest":
         tables = [*known.tables, *known.declared, *known.pairs]
         return forest_model(facts, tables, known.departures | known.declared_pairs)
-    exact = plan.name in ("contrasts", "sieve") or plan.pair_noise <= plans.PAIRS_AS_EXACT
+    clear = plan.name in ("contrasts", "sieve") and not known.independent
+    exact = clear or plan.pair_noise <= plans.PAIRS_AS_EXACT
     tables = [*known.tables, *known.views]
     return mixture_model(
         facts, tables, known.pairs, known.moments, declared=known.declared, exact=exact, near=near
@@ -220,11 +221,11 @@ def _ask_look(known: Known, ask: Ask) -> Script[None]:
 
 
 def nothing_depends(known: Known, law: NoiseLaw) -> bool:
-    """Return whether the columns are taken for independent, or many of them for nearly so.
+    """Return whether margins get the rest: no pair is seen to depend, or few of many columns.
 
-    A weak dependence is not seen in halves. Where the tables of pairs have little noise, to fit it
-    costs little, and less than a dependence that was missed. Of many columns, the few pairs that
-    depend are seen better by looks of their own than by contrasts of all pairs.
+    What the look showed is fitted then, at the price that it chooses: weak dependence is not lost.
+    Where the tables of pairs have little noise, they cost less than they show. Of many columns, the
+    few pairs that depend are seen better by looks of their own than by contrasts of all pairs.
     """
     if known.plan.pair_noise <= plans.CLEAR_PAIRS:
         return False
@@ -232,7 +233,7 @@ def nothing_depends(known: Known, law: NoiseLaw) -> bool:
     few = known.may_be_sieved and margin_noise(facts, facts.alone) > plans.CLEAR_MARGINS
     if few and clear <= plans.FEW_CLEAR * len(facts.cut):
         return True
-    return not depends(known.departures, known.facts.rows, law.deviations)
+    return not depends(known.departures, known.facts.rows, law)
 
 
 def _ask_views(known: Known, ask: Ask) -> Script[None]:
@@ -241,9 +242,6 @@ def _ask_views(known: Known, ask: Ask) -> Script[None]:
     if not known.histograms:
         views = yield from tables_of(facts, ask.name, ask.cost, _viewed(design, every_value(facts)))
         known.histograms = one_way(views)
-        # The histograms come of the views: a deviation has the noise of both.
-        known.departures = views.departures(facts, known.histograms, noisy=2)
-        known.independent = nothing_depends(known, views.laws[0])
     else:
 
         def widths(most: int) -> tuple[int, ...]:
@@ -256,6 +254,14 @@ def _ask_views(known: Known, ask: Ask) -> Script[None]:
         views = yield from tables_of(facts, ask.name, ask.cost, _viewed(finest[1], groups))
         known.departures = views.departures(facts, known.histograms)
     known.views += views.measurements(facts)
+
+
+def _ask_crossed(known: Known, ask: Ask) -> Script[None]:
+    """Ask for large tables across the blocks; margins say where groups are cut."""
+    facts, groups = known.facts, _evenly(known.histograms, known.facts.rows, ask.groups)
+    request = _viewed(known.plan.design, groups)
+    tables = yield from tables_of(facts, ask.name, ask.cost, request)
+    known.views += tables.measurements(facts)
 
 
 def _viewed(design: Design | None, groups: Groupings) -> GroupedTables:
@@ -309,9 +315,10 @@ def _ask_halves(known: Known, ask: Ask) -> Script[None]:
     agreed = yield from agreements(facts, ask.cost, known.histograms)
     weights = weights_of(known.histograms, agreed.request.halves, facts.rows)
     known.departures = agreed.departures(facts, weights)
-    known.moments.append(agreed.moments(facts))
     if known.plan.name == "forest":
-        known.independent = not candidates(known.departures, agreed.law.deviations)
+        known.independent = not depends(known.departures, facts.rows, agreed.law)
+    else:
+        known.moments.append(agreed.moments(facts))
 
 
 def _ask_even(known: Known, ask: Ask) -> Script[None]:
@@ -396,6 +403,7 @@ ASKS: Mapping[str, Callable[[Known, Ask], Script[None]]] = {
     plans.TRIPLES: partial(_ask_contrasts, order=3),
     plans.DETAILS: _ask_details,
     plans.HALVES: _ask_halves,
+    plans.CROSSED: _ask_crossed,
     plans.FOREST: _ask_forest,
     plans.EVEN: _ask_even,
     plans.CHOSEN: _ask_chosen,

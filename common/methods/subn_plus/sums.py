@@ -64,15 +64,10 @@ class Tables:
             )
         ]
 
-    def departures(
-        self, facts: PublicFacts, histograms: Sequence[Counts], noisy: int = 1
-    ) -> dict[Pair, Departure]:
-        """Return how far the tables' pairs are from independence.
-
-        A table's deviation from the histograms has `noisy` times the variance of the table.
-        """
+    def departures(self, facts: PublicFacts, histograms: Sequence[Counts]) -> dict[Pair, Departure]:
+        """Return how far the tables' pairs are from independence."""
         weights = weights_of(histograms, self.request.groups, facts.rows)
-        variances = [noisy * facts.variance(law) for law in self.laws]
+        variances = [facts.variance(law) for law in self.laws]
         return departures(self.request.sets, self.tables, weights, variances, facts.rows)
 
 

@@ -91,6 +91,10 @@ class DiscreteLaplace:
         """That of continuous Laplace noise: the scale."""
         return float(self.scale)
 
+    @property
+    def kurtosis(self) -> int:
+        return 3
+
     def deviations(self, bits: int) -> float:
         """Return t / deviation, as P(|X| > t) = exp(-t / scale); a deviation is sqrt(2) scales."""
         return bits * float(_LN_2_FROM_ABOVE) / math.sqrt(2)

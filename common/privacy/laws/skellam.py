@@ -102,6 +102,10 @@ class Skellam:
         """That of normal noise of this variance."""
         return _NORMAL_ABSOLUTE * math.sqrt(self.scale)
 
+    @property
+    def kurtosis(self) -> int:
+        return 0
+
     def deviations(self, bits: int) -> float:
         """Return those of normal noise, from a table: a sum of many draws is nearly that."""
         return _NORMAL_DEVIATIONS[min(bits, len(_NORMAL_DEVIATIONS)) - 1]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -16,9 +17,10 @@ from common.methods.subn_plus.dependence import (
     departure,
     departures,
     depends,
+    scatter,
     strong_forest,
 )
-from common.methods.subn_plus.requests import group_weights
+from common.methods.subn_plus.requests import Agreements, group_weights
 from common.privacy.noise_law import DiscreteLaplace, Skellam
 from common.privacy.randomness import SeededRandomSource
 from common.privacy.sampling.discrete_laplace import discrete_laplace
@@ -104,10 +106,44 @@ def test_a_look_is_seldom_wrong_about_independence_and_sees_one_strong_pair(law)
     strong = int((law.deviations(7 + 9) + 2.5) * float(variance) ** 0.5)
     for _ in range(runs):
         noise = [int(own) for own in law.draw(pairs, source)]
-        alarms += depends(_looked(noise, variance), 0, law.deviations)
-        seen += depends(_looked([noise[0] + strong, *noise[1:]], variance), 0, law.deviations)
+        alarms += depends(_looked(noise, variance), 0, law)
+        seen += depends(_looked([noise[0] + strong, *noise[1:]], variance), 0, law)
     assert alarms <= 5
     assert seen >= runs - 3
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(Fraction(300)), Skellam(Fraction(180_000))])
+def test_the_law_of_all_pairs_together_is_that_of_noise_they_share(law):
+    """Twelve attributes, most of them uneven: an error in a half's count enters eleven pairs."""
+    rng, rows, columns, runs = np.random.default_rng(6), 10_000, 12, 20_000
+    first, second = np.array(list(combinations(range(columns), 2))).T
+    shares = np.linspace(0.5, 0.98, columns)
+    deviation = float(law.nominal_variance) ** 0.5
+    draw = rng.laplace if law.norm == 1 else rng.normal
+    scale = deviation / 2**0.5 if law.norm == 1 else deviation
+    noise, alone = draw(0, scale, (runs, len(first))), draw(0, scale, (runs, columns))
+    tilts = 2 * shares - 1
+    off = noise - tilts[second] * alone[:, first] - tilts[first] * alone[:, second]
+    variances = 1 + tilts[first] ** 2 + tilts[second] ** 2
+    seen = (off**2 / variances).sum(1) / deviation**2
+    request = Agreements(((0, 1),) * columns, alone=True)
+    weights = [(round(rows * share), rows - round(rows * share)) for share in shares]
+    counts, noises = [0] * len(first), [law.nominal_variance] * len(first)
+    found = request.departures(counts, weights, noises, rows)
+    forecast = scatter(found, law.kurtosis)
+    assert 0.9 < seen.var() / forecast < 1.1  # .7 and 1.3 would be seen
+    low, high = 0.0, 10.0 * len(first)
+    while high - low > 0.1:  # what the verdict begins at
+        middle = (low + high) / 2
+        low, high = (low, middle) if depends(_together(found, middle), 0, law) else (middle, high)
+    assert 0.6 < 32 * (seen > high).mean() < 1.4
+    assert (seen + 0.8 * len(first) > high).mean() > 0.5
+
+
+def _together(found, total):
+    """Departures of the same noise whose squares have this sum, all alike."""
+    part = Fraction(total) / len(found)
+    return {pair: replace(own, squares=(part - 1) * own.variance) for pair, own in found.items()}
 
 
 def test_every_pair_is_read_off_the_view_that_holds_it():

@@ -11,6 +11,8 @@ from common.methods.designs.nocd import best_design
 from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
 from common.methods.subn_plus.plans import (
+    CROSSED_BELOW,
+    CROSSED_CELLS,
     FEW_GROUPS,
     GROUPS_BELOW,
     HALVES,
@@ -128,6 +130,22 @@ def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():
     assert asked(plan, MARGINS).cost == Fraction(39, 50)
     assert halves_noise(given, asked(plan, HALVES).cost) <= max(HALVES_BELOW)
     assert best_plan(facts([16] * 14 + [2], rows=2000)).name == "margins"
+
+
+def test_tables_across_the_blocks_of_margins_are_asked_where_pairs_would_drown():
+    given = facts([2, 3] * 9 + [24, 24], rows=5000)
+    plan = best_plan(given)
+    assert plan.name == "crossed"
+    assert sum(ask.cost for ask in plan.asks) == given.budget
+    views = plan.design.views
+    assert sorted(a for view in views for a in view) == list(range(20))
+    assert max(map(plan.design.cells, views)) <= CROSSED_CELLS
+    for block in plan.blocks:
+        assert sum(bool(set(block) & set(view)) for view in views) == min(len(block), len(views))
+    noisy = facts([2, 3] * 9 + [24, 24], rows=1000)
+    assert margin_noise(noisy, noisy.alone) > CROSSED_BELOW
+    assert best_plan(noisy).name == "margins"
+    assert best_plan(facts_with_delta([2, 3] * 9 + [24, 24], 5000, Fraction(1))).name != "crossed"
 
 
 def test_the_forecast_noise_of_halves_is_that_of_their_tables():
