@@ -2,8 +2,9 @@
 
 Tables of 53 and 76 columns with a binary target, ten owners, (1, 1e-9). Methods see 80 % of the
 rows; 2-way distances are to those, AUC of boosting and of a logistic regression on the others.
-`CHOSEN` had a part in choosing constants of subn+, `REPORTED` in `LEAST_MARGINS` only;
-`shuffled NAME` has independent columns. Made tables have columns of 2 to 12 uneven values:
+`CHOSEN` had a part in choosing constants of subn+, `REPORTED` in `LEAST_MARGINS` and, shuffled, in
+when margins are two sums. `shuffled NAME` has independent columns. Made tables have columns of 2 to
+12 uneven values:
 
     label K      independent columns, and a target that depends on K of them
     chains K     runs of six columns, each of which depends on the one before, and such a target

@@ -24,6 +24,8 @@ Block = tuple[int, ...]
 _UNIT = 1 << 20  # errors are integers in steps of this fraction: peers compare what follows
 _PARTS = 40  # a sum's fraction of the cost is a multiple of one part in so many
 _WORTH_A_SUM = 0.95  # of the error that one sum of all blocks has
+_WORTH_AMONG_MANY = 0.98  # with a delta, where most of the budget is for margins
+_MANY = 32  # tables
 
 
 def margin_error(sizes: Sequence[int], blocks: Sequence[Block]) -> float:
@@ -71,7 +73,8 @@ def _cut(
     alone = len(ranked) if norm == 1 else sqrt(len(ranked))
     choices = ((error(cut, part), cut, part) for cut in cuts for part in range(1, _PARTS))
     least, cut, part = min(choices, default=(inf, 0, 0))
-    if least > _WORTH_A_SUM * alone * sum(errors):
+    worth = _WORTH_A_SUM if norm == 1 or len(blocks) <= _MANY else _WORTH_AMONG_MANY
+    if least > worth * alone * sum(errors):
         return ((blocks, Fraction(1)),)
     fraction = Fraction(part, _PARTS)
     return (tuple(sorted(ranked[:cut])), fraction), (tuple(sorted(ranked[cut:])), 1 - fraction)

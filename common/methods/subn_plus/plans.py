@@ -67,7 +67,7 @@ SIEVE = {
     "even": Fraction(4, 15),
     "second look": Fraction(2, 15),
     "third look": Fraction(1, 5),
-    "sieved": Fraction(1, 10),
+    "sieved": Fraction(1, 5),
 }
 LEAST_MARGINS = Fraction(3, 5)
 LOOKED_AT = {"second look": 8, "third look": 2}

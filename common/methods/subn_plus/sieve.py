@@ -17,7 +17,6 @@ from math import isqrt
 
 from common.methods.designs.nocd import Pair
 from common.methods.subn_plus.dependence import (
-    LEAST_DISTANCE,
     Departure,
     shrinkage,
     spanning_forest,
@@ -38,6 +37,8 @@ from common.study.requests import Counts
 from common.study.script import Script, measured
 
 SEEN = 2  # deviations of the noise, that a column's agreement with a copy of it is above chance
+WORTH_A_TABLE = 0.12  # from independence in halves: a target depends on each column a little
+TABLE_NOISE = 0.2  # of a pair's table, as a distance: halves and margins take off most of it
 DETAIL_FRACTION = 8  # of the columns, for each strong pair: so much of the cost of tables is spent
 
 
@@ -62,7 +63,7 @@ def forest_of(
 ) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """Return the pairs that a forest is made of, and those of them that are worth a table."""
     forest = spanning_forest({pair: off for pair, off in departures.items() if shrinkage(off)})
-    strong = (pair for pair in forest if departures[pair].distance(rows) >= LEAST_DISTANCE)
+    strong = (pair for pair in forest if departures[pair].distance(rows) >= WORTH_A_TABLE)
     return forest, tuple(strong)
 
 
@@ -84,7 +85,7 @@ def edges_of(
     weights = weights_of(histograms, cut, facts.rows)
     tables = {p: looks.table(facts, p, weights, shrinkage(departures[p])) for p in forest}
     if strong:
-        cells = pair_cells(facts, ask.cost, len(strong))
+        cells = pair_cells(facts, ask.cost, len(strong), TABLE_NOISE)
         parts = tuple(
             GroupedTables((pair,), _in_groups(pair, cells, cut, histograms, facts.rows))
             for pair in strong

@@ -68,3 +68,9 @@ def test_a_large_domain_among_small_ones_gets_most_of_the_cost():
     (small, share), (large, rest) = margin_sums([2, 3, 500, 4], [(0, 1), (2,), (3,)], 1)
     assert (small, large) == (((0, 1), (3,)), ((2,),))
     assert rest > Fraction(2, 3) > share
+
+
+def test_of_many_tables_a_smaller_gain_is_worth_a_second_sum_with_a_delta():
+    sizes = [2] * 35 + [3] * 7 + [4] * 13 + [5] * 9 + [8] * 8 + [12] * 4
+    for own, sums in ((sizes, 2), (sizes[::3], 1), ([9] * 40, 1)):
+        assert len(margin_sums(own, [(a,) for a in range(len(own))], 2)) == sums

@@ -135,7 +135,8 @@ def test_a_forest_has_what_is_more_than_noise_and_tables_only_of_strong_pairs():
         (0, 2): apart(50, 15),  # closes a circle
         (2, 3): apart(5, 5),  # within noise
     }
-    assert forest_of(found, 100) == (((0, 1), (1, 2)), ((0, 1),))
+    assert forest_of(found, 70) == (((0, 1), (1, 2)), ((0, 1), (1, 2)))
+    assert forest_of(found, 150) == (((0, 1), (1, 2)), ((0, 1),))  # at .19 and .06 of the rows
     given = sieved([2] * 40, 8_000)
     assert in_detail(given, ()) == 0
     assert in_detail(given, [(0, 1)]) == Fraction(1, 5)
