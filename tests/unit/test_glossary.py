@@ -45,10 +45,7 @@ ELSEWHERE = {
 }
 # Names with such a word in its own meaning, by the room that they are in.
 ALLOWED = {
-    "common/methods": {
-        "noise_shares",  # how many shares of noise a sum carries
-        "_SHARES", "_TRIPLES_SHARES", "look_share", "margins_share", "share", "shares",  # of plans
-    },
+    "common/methods": {"noise_shares"},  # how many shares of noise a sum carries
     "curator/server": {"Work"},  # the call of the contract
 }  # fmt: skip
 
@@ -57,10 +54,6 @@ PARTICIPLES = {
     "asked", "done", "each", "found", "given", "held", "kept", "made", "needed", "own", "said",
     "seen", "taken", "told", "tried", "wanted",
 }  # fmt: skip
-# Files of subn+ that still have some: they may only lose them.
-LATER = tuple(
-    f"common/methods/subn_plus/{name}.py" for name in ("dependence", "prospects", "requests")
-)
 
 
 def room_of(path):
@@ -133,12 +126,7 @@ def test_every_name_that_is_allowed_is_there():
 
 
 def test_a_variable_says_what_it_holds():
-    assert [
-        f"{path}: {name}"
-        for path in sources()
-        if path not in LATER
-        for name in participles(parsed(path))
-    ] == []
+    assert [f"{path}: {name}" for path in sources() for name in participles(parsed(path))] == []
 
 
 def test_a_variable_that_says_when_is_noticed():

@@ -31,7 +31,7 @@ from common.methods.subn_plus import plans
 from common.methods.subn_plus.dependence import Departure
 from common.methods.subn_plus.facts import PublicFacts
 from common.methods.subn_plus.losses import Measurement
-from common.methods.subn_plus.plans import Ask, Plan, best_plan, margins_share
+from common.methods.subn_plus.plans import Ask, Plan, best_plan, margins_fraction
 from common.methods.subn_plus.requests import (
     GroupedTables,
     Groups,
@@ -252,7 +252,7 @@ def declared_plan(facts: PublicFacts) -> tuple[Plan, DeclaredTables | None]:
         return best_plan(plain), None
     if facts.others == 0:
         return _alone(facts, plain)
-    margins = min(margins_share(plain, plain.alone), MARGINS)
+    margins = min(margins_fraction(plain, plain.alone), MARGINS)
     if facts.others is not None:
         return _with_declared(facts, plain, margins, facts.others)
     whole = best_plan(plain)

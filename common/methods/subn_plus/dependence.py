@@ -122,7 +122,7 @@ class Departure:
         return (self.squares - self.freedom * by_sampling) / (self.variance + by_sampling)
 
 
-def depends(found: Mapping[Pair, Departure], sampled: int, law: NoiseLaw) -> bool:
+def depends(by_pair: Mapping[Pair, Departure], sampled: int, law: NoiseLaw) -> bool:
     """Return whether some pair depends, or many do a little; chance says so once in 25 times.
 
     One pair is clear if noise would show as much in one of so many pairs once in 2^7 times, by the
@@ -131,13 +131,13 @@ def depends(found: Mapping[Pair, Departure], sampled: int, law: NoiseLaw) -> boo
     The multiple of chi-square that has both [Satterthwaite46] passes the limit once in 2^5 times
     [Wilson31]. `sampled` is that of `Departure.clear_among`: rows that are a sample scatter less.
     """
-    limit = law.deviations(_RARE + (len(found) - 1).bit_length()) ** 2
-    for own in found.values():
-        if own.above(sampled) + own.freedom > _of_freedom(limit, own.freedom):
+    limit = law.deviations(_RARE + (len(by_pair) - 1).bit_length()) ** 2
+    for one in by_pair.values():
+        if one.above(sampled) + one.freedom > _of_freedom(limit, one.freedom):
             return True
-    freedom = sum(own.freedom for own in found.values())
-    total = sum((own.above(sampled) for own in found.values()), Fraction(0))
-    unit = scatter(found, law.kurtosis) / (9 * freedom * freedom) if freedom else 0.0
+    freedom = sum(one.freedom for one in by_pair.values())
+    total = sum((one.above(sampled) for one in by_pair.values()), Fraction(0))
+    unit = scatter(by_pair, law.kurtosis) / (9 * freedom * freedom) if freedom else 0.0
     root = 1 - unit + _TOGETHER * sqrt(unit)  # unit is 2 / 9h of chi-square in h degrees
     return freedom + total > freedom * root * root * root
 
@@ -197,7 +197,7 @@ def departure(
     ]
     noise, scale = (high - 1) * (wide - 1) * variance, unit * high * wide
     return Departure(
-        Fraction(sum(own * own for own in centred), scale**2) - noise,
+        Fraction(sum(cell * cell for cell in centred), scale**2) - noise,
         variance,
         (high, wide),
         Fraction(sum(map(abs, centred)), scale),
@@ -216,19 +216,19 @@ def departures(
     Tables are noisy counts of groups, with the weights of every attribute's groups by its margin,
     and the variance of the noise in one cell of each table.
     """
-    found: dict[Pair, Departure] = {}
+    by_pair: dict[Pair, Departure] = {}
     for view, table, variance in zip(views, tables, variances, strict=True):
         for pair, axes in pairs_of(view):
-            if pair not in found:
-                own = marginal_table(table, axes)
+            if pair not in by_pair:
+                pair_table = marginal_table(table, axes)
                 first, second = (weights[a] for a in pair)
-                noise = variance * (table.size // own.size)
-                found[pair] = departure(own, first, second, noise, rows)
-    return found
+                noise = variance * (table.size // pair_table.size)
+                by_pair[pair] = departure(pair_table, first, second, noise, rows)
+    return by_pair
 
 
 def strong_forest(
-    found: Mapping[Pair, Departure],
+    departures: Mapping[Pair, Departure],
     sizes: Sequence[int],
     *,
     rows: int,
@@ -248,14 +248,16 @@ def strong_forest(
     """
     chosen: list[Pair] = []
     tree_of = {a: frozenset((a,)) for a in range(len(sizes))}
-    distances = {pair: own.distance(rows) for pair, own in found.items() if own.clear}
-    for pair in sorted(distances, key=lambda pair: (-found[pair].strength, pair)):
+    distances = {
+        pair: departure.distance(rows) for pair, departure in departures.items() if departure.clear
+    }
+    for pair in sorted(distances, key=lambda pair: (-departures[pair].strength, pair)):
         first, second = (tree_of[a] for a in pair)
         widths = [sizes[a] for a in pair]
         cells = prod(widths)
         alone = len(first | second) == 2
         least, values = (LEAST_DISTANCE, 2) if alone else (LEAST_IN_TREE, FEW_VALUES)
-        sights = zip(pair, widths, found[pair].shape, strict=True)
+        sights = zip(pair, widths, departures[pair].shape, strict=True)
         hidden = any(
             size > groups > 2 and not (ordered and ordered[a]) for a, size, groups in sights
         )
@@ -284,18 +286,18 @@ def shrinkage(departure: Departure) -> Fraction:
     return max(1 - _GARROTE**2 / squares, Fraction(0)) if squares > 0 else Fraction(0)
 
 
-def standing_out(found: Mapping[Pair, Departure], most: int) -> tuple[Pair, ...]:
+def standing_out(departures: Mapping[Pair, Departure], most: int) -> tuple[Pair, ...]:
     """Return the pairs that are worth a second look: the strongest, if noise is not likelier."""
-    worth = {pair: own for pair, own in found.items() if own.above(0) > 0}
+    worth = {pair: departure for pair, departure in departures.items() if departure.above(0) > 0}
     ranked = sorted(worth, key=lambda pair: (-worth[pair].strength, pair))
     return tuple(sorted(ranked[:most]))
 
 
-def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
+def spanning_forest(departures: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
     """Return the pairs of largest strength that close no circle, the strongest first."""
     tree_of: dict[int, set[int]] = {}
     chosen = []
-    for pair in sorted(found, key=lambda pair: (-found[pair].strength, pair)):
+    for pair in sorted(departures, key=lambda pair: (-departures[pair].strength, pair)):
         first, second = (tree_of.setdefault(a, {a}) for a in pair)
         if first is not second:
             first |= second
@@ -304,13 +306,13 @@ def spanning_forest(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
     return tuple(chosen)
 
 
-def candidates(found: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
+def candidates(departures: Mapping[Pair, Departure]) -> tuple[Pair, ...]:
     """Return the pairs that are worth a table: of the significant ones, two forests."""
-    left = {pair: own for pair, own in found.items() if own.clear}
+    left = {pair: departure for pair, departure in departures.items() if departure.clear}
     chosen: list[Pair] = []
     for _ in range(_FORESTS):
         forest = spanning_forest(left)
         chosen += forest
-        taken = set(forest)
-        left = {pair: own for pair, own in left.items() if pair not in taken}
+        in_forest = set(forest)
+        left = {pair: departure for pair, departure in left.items() if pair not in in_forest}
     return tuple(chosen)

@@ -60,8 +60,8 @@ DETAIL_OF_VIEWS = Fraction(3, 50)
 CLEAR_MARGINS = 0.003  # forecast noise of a margin that has all of the budget
 FOREST_CLEAR = 0.1, (Fraction(2, 5), Fraction(2, 5), Fraction(1, 5))
 FOREST_NOISY = 0.12, (Fraction(2, 5), Fraction(1, 10), Fraction(1, 5), Fraction(3, 10))
-# Of a sieve: the same, and of what margins leave (`margins_share`) the fractions of three looks and
-# of strong pairs in detail; margins get the rest. Each look is at so many pairs for each column.
+# Of a sieve: the same, and of what margins leave (`margins_fraction`) the fractions of three looks
+# and of strong pairs in detail; margins get the rest. Each look is at so many pairs a column.
 SIEVED_BELOW = 0.18
 SIEVE = {
     "even": Fraction(4, 15),
@@ -87,10 +87,10 @@ CROSSED_CELLS = 729
 CROSSED_GROUPS = 3
 _LOOKS = tuple(Fraction(part, 100) for part in range(1, 17))
 _FIRST_MARGINS = Fraction(3, 8)  # of the look: they say where its halves are cut
-_TRIPLES_SHARES = tuple(Fraction(share, 10) for share in (1, 2, 3, 4))
-_SHARES = 40  # the margins' share is a multiple of one part in so many
-_MARGINS_RATIO = {1: 13, 2: 15}  # by the norm: see `margins_share`
-_MOST_MARGINS = {1: 24, 2: 32}  # of the shares
+_TRIPLES_FRACTIONS = tuple(Fraction(fraction, 10) for fraction in (1, 2, 3, 4))
+_PARTS = 40  # the margins' fraction is a multiple of one part in so many
+_MARGINS_RATIO = {1: 13, 2: 15}  # by the norm: see `margins_fraction`
+_MOST_MARGINS = {1: 24, 2: 32}  # of those parts
 
 VIEW_CELLS = 1 << 12
 SMALL_DOMAIN = 6
@@ -195,10 +195,10 @@ def _views(facts: PublicFacts) -> Plan | None:
     """Ask for views of as many groups as can be seen; None if three would drown."""
     if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
         return None
-    blocks, look = margin_blocks(facts), look_share(facts)
+    blocks, look = margin_blocks(facts), look_fraction(facts)
     left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
-    share = margins_share(facts, blocks)
-    views = left * (1 - share - DETAIL_OF_VIEWS)
+    fraction = margins_fraction(facts, blocks)
+    views = left * (1 - fraction - DETAIL_OF_VIEWS)
     finest = finest_design(facts, views, facts.widths)
     if finest is None:
         return None
@@ -208,7 +208,7 @@ def _views(facts: PublicFacts) -> Plan | None:
         name="views",
         asks=(
             *(first if look else ()),
-            Ask(MARGINS, left * share),
+            Ask(MARGINS, left * fraction),
             Ask(VIEWS, views, finest[0]),
             Ask(DETAILS, left * DETAIL_OF_VIEWS),
         ),
@@ -224,19 +224,21 @@ def _contrasts(facts: PublicFacts) -> Plan | None:
     sizes = [facts.sizes[a] for a in facts.cut]
     if not 2 <= len(sizes) <= MOST_CONTRASTED:
         return None
-    margins, look = margins_share(facts, facts.alone), look_share(facts)
+    margins, look = margins_fraction(facts, facts.alone), look_fraction(facts)
     left = 1 - margins - look - DETAIL
     if left <= 0 or (groups := _most_groups(facts, sizes, left, 2)) < 2:
         return None
-    finest = max(2, _most_groups(facts, sizes, left * (1 - _TRIPLES_SHARES[0]), 2))
+    finest = max(2, _most_groups(facts, sizes, left * (1 - _TRIPLES_FRACTIONS[0]), 2))
     triples, in_triples = Fraction(0), 0
-    for share in _TRIPLES_SHARES:
-        coarse = _most_groups(facts, sizes, left * share, 3)
-        exact = contrast_noise(facts, sizes, left * (1 - share), finest, order=2) <= PAIRS_AS_EXACT
-        if share > Fraction(1, 5) and not exact:
+    for fraction in _TRIPLES_FRACTIONS:
+        coarse = _most_groups(facts, sizes, left * fraction, 3)
+        exact = (
+            contrast_noise(facts, sizes, left * (1 - fraction), finest, order=2) <= PAIRS_AS_EXACT
+        )
+        if fraction > Fraction(1, 5) and not exact:
             break
-        if coarse >= 2 and _most_groups(facts, sizes, left * (1 - share), 2) >= finest:
-            triples, in_triples, groups = left * share, coarse, finest
+        if coarse >= 2 and _most_groups(facts, sizes, left * (1 - fraction), 2) >= finest:
+            triples, in_triples, groups = left * fraction, coarse, finest
     noise = contrast_noise(facts, sizes, left - triples, groups, order=2)
     asks = (
         Ask(MARGINS, facts.budget * margins),
@@ -262,8 +264,8 @@ def _forest(facts: PublicFacts) -> Plan | None:
     clear = margin_noise(facts, blocks) <= CLEAR_MARGINS
     if facts.norm == 2 and not clear and len(facts.cut) <= MOST_SIEVED:
         return None  # contrasts show more, or a sieve
-    limit, shares = FOREST_CLEAR if clear else FOREST_NOISY
-    costs = [facts.budget * share for share in shares]
+    limit, fractions = FOREST_CLEAR if clear else FOREST_NOISY
+    costs = [facts.budget * fraction for fraction in fractions]
     noise = halves_noise(facts, costs[1])
     if noise > limit:
         return None
@@ -305,7 +307,7 @@ def _sieve(facts: PublicFacts) -> Plan | None:
 
 def sieved(facts: PublicFacts, left: Fraction, whats: Iterable[str]) -> tuple[Ask, ...]:
     """Return the asks of a sieve out of what is left: margins, looks, strong pairs in detail."""
-    others = facts.budget * (1 - max(margins_share(facts, facts.alone), LEAST_MARGINS))
+    others = facts.budget * (1 - max(margins_fraction(facts, facts.alone), LEAST_MARGINS))
     asks = [Ask(what, min(others * SIEVE[what], left / 4)) for what in whats]
     return Ask(AGAIN, left - sum((ask.cost for ask in asks), Fraction(0))), *asks
 
@@ -314,8 +316,8 @@ def _halves(facts: PublicFacts) -> Plan | None:
     """Ask for margins, and for how often halves agree; None if even these would drown."""
     if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
         return None
-    for limit, shares in HALVES_BELOW.items():
-        margins, halves, pairs = (facts.budget * share for share in shares)
+    for limit, fractions in HALVES_BELOW.items():
+        margins, halves, pairs = (facts.budget * fraction for fraction in fractions)
         noise = halves_noise(facts, halves)
         if noise <= limit:
             return Plan(
@@ -369,7 +371,7 @@ PLANS: Mapping[str, Callable[[PublicFacts], Plan | None]] = {
 }
 
 
-def look_share(facts: PublicFacts) -> Fraction:
+def look_fraction(facts: PublicFacts) -> Fraction:
     """Return the look's fraction of the budget: enough to see pairs in halves, and one attribute.
 
     A look that misses dependence loses all of it, so it is made clearer where that costs little.
@@ -382,9 +384,9 @@ def look_share(facts: PublicFacts) -> Fraction:
 
     def least(noise: float) -> Fraction:
         allowed = (
-            share
-            for share in _LOOKS
-            if facts.deviation(facts.budget * share, moved) <= noise * facts.rows
+            fraction
+            for fraction in _LOOKS
+            if facts.deviation(facts.budget * fraction, moved) <= noise * facts.rows
         )
         return next(allowed, _LOOKS[-1])
 
@@ -392,23 +394,23 @@ def look_share(facts: PublicFacts) -> Fraction:
     return max(least(LOOK_NOISE), clear)
 
 
-def margins_share(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
+def margins_fraction(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Fraction:
     """Return the margins' fraction x of the budget, in parts of 1 / 40.
 
     Let a be the forecast noise of a margin that has all of the budget, b that of the pairs, which
     is equal for every budget: groups are made finer until it is. Under pure epsilon
     the errors a / x and b / (1 - x) have the least sum for x / (1 - x) = (a / b)^(1/2); with a
-    delta, errors fall with the root of a share: (a / b)^(2/3).
+    delta, errors fall with the root of a fraction: (a / b)^(2/3).
     """
     noise, norm = margin_noise(facts, blocks), facts.norm
     power = noise if norm == 1 else noise * noise  # pow() of two machines may differ
     limit = _MARGINS_RATIO[norm] ** (norm + 1) * power
     parts = (
         part
-        for part in range(2, _SHARES)
-        if part ** (norm + 1) <= limit * (_SHARES - part) ** (norm + 1)
+        for part in range(2, _PARTS)
+        if part ** (norm + 1) <= limit * (_PARTS - part) ** (norm + 1)
     )
-    return Fraction(min(max(parts, default=1), _MOST_MARGINS[norm]), _SHARES)
+    return Fraction(min(max(parts, default=1), _MOST_MARGINS[norm]), _PARTS)
 
 
 def finest_design(
@@ -443,7 +445,7 @@ def _views_show_margins(design: Design, blocks: Sequence[Attributes]) -> bool:
     return len(design.views) * of_views <= _MARGINS_WORSE_BY * margin_error(design.sizes, blocks)
 
 
-def _most_groups(facts: PublicFacts, sizes: Sequence[int], share: Fraction, order: int) -> int:
+def _most_groups(facts: PublicFacts, sizes: Sequence[int], fraction: Fraction, order: int) -> int:
     """Return the most groups whose forecast noise is below the limit; 0 if not even two."""
     if len(sizes) < order:
         return 0
@@ -454,7 +456,7 @@ def _most_groups(facts: PublicFacts, sizes: Sequence[int], share: Fraction, orde
         total = sensitivity.symmetric([min(size, groups) for size in sizes], order)
         if (
             total > MOST_CELLS[order]
-            or contrast_noise(facts, sizes, share, groups, order=order) > limit
+            or contrast_noise(facts, sizes, fraction, groups, order=order) > limit
         ):
             break
         best = groups

@@ -56,22 +56,24 @@ class Prospects:
         if not study.analyses:
             return []
         facts, plan, declared = self.plan(study)
-        told = []
+        prospects = []
         for analysis in study.analyses:
             by = tuple(study.schema.joined.position(name) for name in analysis.by)
             sets = analysis.sets(study.schema)
             unit, scale = _UNITS[analysis.kind]
-            within = min(1.0, scale * max(_reach(facts, plan, declared, own, by) for own in sets))
-            told.append(Prospect(analysis.words, within, unit, _how(sets, declared)))
-        return told
+            within = min(
+                1.0, scale * max(_reach(facts, plan, declared, columns, by) for columns in sets)
+            )
+            prospects.append(Prospect(analysis.words, within, unit, _how(sets, declared)))
+        return prospects
 
     def decisions(self, study: Study) -> list[PublicDecision]:
         """Tell what is measured for the analyses."""
-        return [PublicDecision(each.analysis, each.words) for each in self.of(study)]
+        return [PublicDecision(prospect.analysis, prospect.words) for prospect in self.of(study)]
 
     def widest(self, study: Study) -> float:
         """Forecast the widest of the intervals of a study's analyses, in deviations."""
-        return max(each.within for each in self.of(study))
+        return max(prospect.within for prospect in self.of(study))
 
     def advice(self, study: Study) -> list[str]:
         """Say so where a small delta is forecast to make analyses clearer by a fifth or more."""
@@ -96,7 +98,7 @@ class Prospects:
         _, _, declared = self.plan(study)
         if declared is not None and declared.others is not None:
             study = replace(study, others=declared.others, signature=None)
-        goals = [each.within / 2 for each in self.of(study)]
+        goals = [prospect.within / 2 for prospect in self.of(study)]
         epsilons: list[Fraction | None] = [None] * len(goals)
         rows: list[int | None] = [None] * len(goals)
         for factor in _FACTORS:
@@ -117,10 +119,10 @@ _FACTORS = tuple(Fraction(round(100 * 2 ** (step / 4)), 100) for step in range(1
 
 
 def _note(
-    known: list[_T | None], goals: Sequence[float], found: Sequence[Prospect], value: _T
+    known: list[_T | None], goals: Sequence[float], prospects: Sequence[Prospect], value: _T
 ) -> None:
-    for place, (goal, each) in enumerate(zip(goals, found, strict=True)):
-        if known[place] is None and each.within <= goal:
+    for place, (goal, prospect) in enumerate(zip(goals, prospects, strict=True)):
+        if known[place] is None and prospect.within <= goal:
             known[place] = value
 
 
@@ -128,16 +130,16 @@ def _reach(
     facts: PublicFacts,
     plan: Plan,
     declared: DeclaredTables | None,
-    own: Attributes,
+    columns: Attributes,
     by: Attributes,
 ) -> float:
     """Forecast the reach of a set: that of its table, and that of the columns that are not `by`."""
-    varied = tuple(a for a in own if facts.sizes[a] > 1)
+    varied = tuple(a for a in columns if facts.sizes[a] > 1)
     alone = max((of_margin(facts, plan, a) for a in varied if a not in by), default=0.0)
     if len(varied) < 2:
         return alone
     if declared is None:
-        joint = min(1.0, of_views(replace(facts, declared=(own,)), plan))
+        joint = min(1.0, of_views(replace(facts, declared=(columns,)), plan))
     elif any(set(varied) <= set(drowned) for drowned in declared.by_pairs):
         joint = max(declared.reach(facts, pair, by) for pair in combinations(varied, 2))
     else:
@@ -147,12 +149,12 @@ def _reach(
 
 def _how(sets: Sequence[Attributes], declared: DeclaredTables | None) -> str:
     """Say which tables an analysis rests on."""
-    several = [own for own in sets if len(own) > 1]
+    several = [columns for columns in sets if len(columns) > 1]
     if not several:
         return "from single columns"
     if declared is None:
         return "from the tables of all columns, which show it as well"
-    if any(set(own) <= set(joint) for own in several for joint in declared.by_pairs):
+    if any(set(columns) <= set(joint) for columns in several for joint in declared.by_pairs):
         return "from tables of pairs: a joint table would be mostly noise"
     return "from a joint table" if len(several) == 1 else "from tables of pairs"
 
@@ -185,7 +187,9 @@ def advice(study: Study) -> list[str]:
     if not could_have_delta(study) or study.schema.events is not None:
         return []
     other = replace(study, delta=DELTA, signature=None)
-    now, then = (plans.best_plan(PublicFacts.of(each)).cell_noise for each in (study, other))
+    now, then = (
+        plans.best_plan(PublicFacts.of(candidate)).cell_noise for candidate in (study, other)
+    )
     before = f"{now:.2%}" if now < inf else "so large that few pairs are seen"
     words = f"noise in a cell of a pair's table is forecast at {then:.2%} of the rows, not {before}"
     return [f"{_WITH_DELTA} {words}"] if then <= BETTER * now and then < inf else []

@@ -73,8 +73,8 @@ def even_groups(counts: Counts, rows: int, *, groups: int, join_rare: bool = Fal
     up_to = np.cumsum(weights)
     middles, total = 2 * up_to - weights, max(2 * int(up_to[-1]), 1)
     places = np.minimum(middles * groups // total, groups - 1)
-    found, numbers = np.unique(places, return_inverse=True)
-    return tuple(numbers.tolist()) if len(found) > 1 else halves(counts, rows)
+    distinct, numbers = np.unique(places, return_inverse=True)
+    return tuple(numbers.tolist()) if len(distinct) > 1 else halves(counts, rows)
 
 
 def groups_within(cut: Groups, counts: Counts, rows: int, *, groups: int) -> Groups:
@@ -113,14 +113,16 @@ class GroupedTables:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The number of groups of every attribute."""
-        return tuple(max(own) + 1 for own in self.groups)
+        return tuple(max(group_of) + 1 for group_of in self.groups)
 
     @cached_property
     def shown(self) -> tuple[TableShape, ...]:
         sizes, grouped = self.sizes, [self.map_of(a) is not None for a in range(len(self.groups))]
         return tuple(
-            TableShape(own, tuple(sizes[a] for a in own), tuple(grouped[a] for a in own))
-            for own in self.sets
+            TableShape(
+                variables, tuple(sizes[a] for a in variables), tuple(grouped[a] for a in variables)
+            )
+            for variables in self.sets
         )
 
     @property
@@ -141,7 +143,7 @@ class GroupedTables:
 
     @property
     def canonical(self) -> bytes:
-        sets, groups = (frame(map(frame, each)) for each in (self.sets, self.groups))
+        sets, groups = (frame(map(frame, lists)) for lists in (self.sets, self.groups))
         return frame(("tables of groups", sets, groups))
 
     def limit(self, rows: int) -> int:
@@ -149,13 +151,19 @@ class GroupedTables:
         return rows
 
     def answer(self, data: PartyRows) -> Counts:
-        groups = {a: own for a, own in enumerate(self.groups) if own != tuple(range(len(own)))}
+        groups = {
+            a: group_of
+            for a, group_of in enumerate(self.groups)
+            if group_of != tuple(range(len(group_of)))
+        }
         return np.concatenate([table.reshape(-1) for table in data.count(self.sets, groups)])
 
     def map_of(self, attribute: int) -> NDArray[np.intp] | None:
         """Return the attribute's groups as an array; None if it keeps all its values."""
-        own = self.groups[attribute]
-        return None if own == tuple(range(len(own))) else np.array(own, dtype=np.intp)
+        group_of = self.groups[attribute]
+        return (
+            None if group_of == tuple(range(len(group_of))) else np.array(group_of, dtype=np.intp)
+        )
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,7 @@ class TablesTogether:
 
     @property
     def links(self) -> tuple[Attributes, ...]:
-        return tuple(own for part in self.parts for own in part.links)
+        return tuple(link for part in self.parts for link in part.links)
 
     @property
     def cells(self) -> int:
@@ -301,7 +309,7 @@ class Agreements:
     @property
     def cut(self) -> tuple[int, ...]:
         """The attributes that have two halves."""
-        return tuple(attribute for attribute, own in enumerate(self.halves) if max(own) > 0)
+        return tuple(attribute for attribute, half_of in enumerate(self.halves) if max(half_of) > 0)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -334,7 +342,7 @@ class Agreements:
         sets = (*self.pairs, *(((a,) for a in self.cut) if self.alone else ()))
         request = GroupedTables(sets, self.halves)
         tables = split_tables(request.shown, request.answer(data))
-        return np.array([np.trace(own) if own.ndim == 2 else own[0] for own in tables])
+        return np.array([np.trace(table) if table.ndim == 2 else table[0] for table in tables])
 
     @property
     def canonical(self) -> bytes:
@@ -344,8 +352,10 @@ class Agreements:
     def weights(self, answer: Counts, rows: int) -> Weights:
         """Return the weights of both halves, from the counts of the attributes alone."""
         first = dict(zip(self.cut, answer[len(self.pairs) :].tolist(), strict=True))
-        kept = {a: min(max(own, 0), rows) for a, own in first.items()}
-        return [(kept.get(a, rows), rows - kept.get(a, rows)) for a in range(len(self.halves))]
+        in_first = {a: min(max(number, 0), rows) for a, number in first.items()}
+        return [
+            (in_first.get(a, rows), rows - in_first.get(a, rows)) for a in range(len(self.halves))
+        ]
 
     def departures(
         self,
@@ -362,16 +372,18 @@ class Agreements:
         There is a noisy count of every pair, with the variance of its noise. The weights of both
         halves come from the published margins, or from the answer.
         """
-        found = {}
+        by_pair = {}
         for (a, b), count, variance in zip(self.pairs, counts, variances, strict=True):
-            first, second = (Fraction(weights[own][0], sum(weights[own])) for own in (a, b))
+            first, second = (
+                Fraction(weights[attribute][0], sum(weights[attribute])) for attribute in (a, b)
+            )
             excess = count - rows * (first * second + (1 - first) * (1 - second))
             errors = [(2 * p - 1) ** 2 if self.alone else Fraction(0) for p in (second, first)]
             parts = 1 + sum(errors)
             shared = errors[0] / parts, errors[1] / parts
             noise = variance * parts
-            found[a, b] = Departure(excess**2 - noise, noise, (2, 2), 2 * abs(excess), shared)
-        return found
+            by_pair[a, b] = Departure(excess**2 - noise, noise, (2, 2), 2 * abs(excess), shared)
+        return by_pair
 
     def moments(
         self, counts: Sequence[float], variance: float, rows: int, looks: tuple[float, ...] = ()

@@ -103,8 +103,8 @@ class _Strata:
         def points(place: Integers) -> Floats:
             return np.asarray((place + uniform) / rows * totals)
 
-        share = np.divide(edges, totals, out=np.zeros_like(edges), where=totals > 0)
-        first = np.clip(np.ceil(share * rows - uniform), 0, rows).astype(np.int64)
+        proportion = np.divide(edges, totals, out=np.zeros_like(edges), where=totals > 0)
+        first = np.clip(np.ceil(proportion * rows - uniform), 0, rows).astype(np.int64)
         while (late := (first > 0) & (points(first - 1) >= edges)).any():
             first -= late
         while (early := (first < rows) & (points(first) < edges)).any():

@@ -25,7 +25,7 @@ from common.methods.subn_plus.plans import (
     LOOK_NOISE,
     VIEWS,
     best_plan,
-    look_share,
+    look_fraction,
 )
 from common.methods.subn_plus.requests import Agreements
 from common.methods.subn_plus.script import measure
@@ -252,9 +252,9 @@ def test_a_look_costs_less_of_a_larger_budget_but_never_too_little_to_cut_halves
     shares = []
     for epsilon in (Fraction(2, 5), Fraction(1), Fraction(4), Fraction(20)):
         given = replace(facts(sizes, 45_000), promise=Promise(epsilon, delta))
-        shares.append(look_share(given))
+        shares.append(look_fraction(given))
         assert given.deviation(given.budget * shares[-1], moved) <= LOOK_NOISE * given.rows
-        assert look_share(replace(given, dependent=True)) == 0
+        assert look_fraction(replace(given, dependent=True)) == 0
     assert shares == sorted(shares, reverse=True)
     assert shares[-1] == (Fraction(1, 100) if delta else CLEAR_LOOK)
 
