@@ -25,7 +25,14 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.measuring import RESULTS, Row, show
-from benchmarks.package_tables import CHOSEN, MADE, REPORTED, made_table, package_table
+from benchmarks.package_tables import (
+    CHOSEN,
+    HELD_OUT,
+    MADE,
+    REPORTED,
+    made_table,
+    package_table,
+)
 from benchmarks.peers import MARGINAL_PEERS, PeerError, peer_rows
 from benchmarks.subn_cells import distances, target_accuracies
 from benchmarks.subn_data import setting_of, shuffled, split_rows
@@ -128,7 +135,9 @@ def means(lines: Sequence[Row]) -> Iterator[Row]:
     """Yield geometric means over tables, of those that were chosen on and of the others."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for line in (line for line in lines if line["against"] != REAL):
-        kind = "reported" if line["table"] in REPORTED else "chosen on"
+        table = str(line["table"])
+        kind = "reported" if table in REPORTED else "chosen on"
+        kind = "held out" if table in HELD_OUT else kind
         place = (kind, *(str(line[key]) for key in ("epsilon", "delta", "against")))
         groups.setdefault(place, []).append(line)
     for (kind, epsilon, delta, method), own in sorted(groups.items()):
@@ -145,7 +154,7 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--tables", nargs="+", default=[*REPORTED, *CHOSEN, *MADE])
+    options.add_argument("--tables", nargs="+", default=[*REPORTED, *HELD_OUT, *CHOSEN, *MADE])
     options.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     options.add_argument("--deltas", nargs="+", default=list(DELTAS))
     options.add_argument("--methods", nargs="+", choices=COMPARED, default=list(COMPARED))
