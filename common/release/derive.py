@@ -286,7 +286,8 @@ class _Comparison:
             consistency.blame_form(release.STUDY, why="is not written as parley writes a study")
         consistency.results = read_results(self._contents)
         consistency.commitments = read_commitments(self._contents, study)
-        if len(consistency.results) != len(consistency.privacy.get("steps", ())):
+        steps = consistency.privacy.get("steps")
+        if not isinstance(steps, list) or len(consistency.results) != len(steps):
             consistency.blame(
                 RESULTS, why=f"has another number of results than {release.STATEMENT}"
             )

@@ -96,15 +96,15 @@ def read_prior(path: Path) -> PriorRelease:
         tables = sorted(checked.manifest.files.keys() & set(release.TABLES))
         if len(tables) != 1:
             raise InputError(f"prior: {path}: it has no table of synthetic rows, or two")
+        study = None if checked.manifest.study is None else read_study(contents)
+        if study is not None and study.rehearsal:
+            raise InputError(f"prior: {path}: it is of a rehearsal, whose rows were simulated")
         schema = read_schema(contents)
         if schema.events is not None:
             raise InputError(
                 f"prior: {path}: it is of people and their {schema.events.name}, and only single "
                 "tables can be built on. Leave it out"
             )
-        study = None if checked.manifest.study is None else read_study(contents)
-        if study is not None and study.rehearsal:
-            raise InputError(f"prior: {path}: it is of a rehearsal, whose rows were simulated")
         names = {MANIFEST, release.SCHEMA, release.STUDY, tables[0]}
         names |= {file for file in contents.sizes() if file.startswith(f"{FOLDER}/")}
         return PriorRelease(

@@ -24,7 +24,7 @@ from common.bayes.privbayes.parent_sets import Constraints
 from common.bayes.privbayes.scores import Score
 from common.bayes.sampling import Sampler
 from common.bayes.weighting import WeightedNetwork
-from common.errors import InputError
+from common.errors import InputError, LocalError
 from common.privacy import sensitivity
 from common.privacy.noise_law import DiscreteLaplace
 from common.privacy.randomness import RandomSource
@@ -38,6 +38,7 @@ def _unchanged(value: object) -> object:
     return value
 
 
+_DAMAGED = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 # Of each decision in a file: how it is written, and how it is read.
 _PLAN: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
     "encoding": (str, Encoding),
@@ -139,7 +140,7 @@ class PrivBayesModel(Model):
             )
         try:
             return cls._parse(document)
-        except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        except (*_DAMAGED, LocalError) as error:
             raise InputError(f"the model is damaged: {error!r}") from error
 
     @classmethod
@@ -153,6 +154,8 @@ class PrivBayesModel(Model):
         network = Network.from_json(document["network"])
         network.check(domain)
         decided: dict[str, Any] = {key: read(document[key]) for key, (_, read) in _PLAN.items()}
+        if decided["table_epsilon"] <= 0 or decided["network_epsilon"] < 0:
+            raise ValueError("a model without a budget")
         if decided["rows"] < 1:
             raise ValueError("a model of no rows")
         public = network if decided["network_epsilon"] == 0 else None
