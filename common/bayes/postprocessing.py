@@ -2,8 +2,10 @@
 
 * `onto_simplex`: the nearest table of non-negative counts that add up to the public rows.
 * `margin_of`: the counts of one attribute, with tails that fall outwards.
+* `smoothed`: the counts of one attribute, less what is likely noise.
 * `consistent_tables`: tables that overlap, made to agree.
 
+[Beran98] Beran, Dümbgen: Modulation of estimators and confidence sets, Annals of Statistics 26.
 [Duchi08] Duchi, Shalev-Shwartz, Singer, Chandra: Efficient projections onto the l1-ball.
 """
 
@@ -24,6 +26,7 @@ Floats = NDArray[np.float64]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 WITHIN = 2.0  # deviations of the noise in a run of bins, up to which the run is a tail
+LEAST_SMOOTHED = 4  # values: of fewer, no shrinking is better whatever the counts [Stein]
 _MOST_OVERLAPS = 4096  # beyond, further overlaps are not settled: still valid, less smooth
 _ROUNDS = 2
 
@@ -71,6 +74,40 @@ def margin_of(counts: Floats, rows: int, deviation: float, ordered: int) -> Floa
     return onto_simplex(np.concatenate([tails, counts[ordered:]]), total=rows)
 
 
+def smoothed(counts: Floats, rows: int, deviation: float, ordered: int) -> Floats:
+    """Return an attribute's counts with less noise, if that is likely closer than `onto_simplex`.
+
+    The counts are a sum of cosine waves. Each wave is taken in part: 1 - s^2 / z^2 of a wave of
+    height z in noise of deviation s, and of no wave more than of a slower one. Of all such parts
+    these have the least squared error by Stein's unbiased estimate, and hardly more than the best
+    have [Beran98]. So counts that differ by noise become level, and those of neighbours that are
+    alike smooth. Where a few counts have most of the rows, the projection that `margin_of` makes in
+    any case has less error by the same estimate: the counts stay as they are. Only the first
+    `ordered` values are smoothed, if any are in an order: what is missing is nobody's neighbour.
+
+        >>> smoothed(np.array([104.0, 95.0, 99.0, 103.0, 99.0]), 500, 5.0, 0).round().tolist()
+        [100.0, 100.0, 100.0, 100.0, 100.0]
+        >>> smoothed(np.array([900.0, 95.0, 2.0, 400.0, 3.0]), 1400, 5.0, 0).round().tolist()
+        [900.0, 95.0, 2.0, 400.0, 3.0]
+    """
+    run, variance = counts[: ordered or len(counts)], deviation**2
+    if len(run) < LEAST_SMOOTHED:
+        return counts
+    waves = np.fft.rfft(np.concatenate([run, run[::-1]]))  # of the counts and their mirror image
+    squares = np.maximum(np.abs(waves[1:-1]) ** 2 / (2 * len(run)), 1e-9 * variance)
+    parts = _not_falling(1 - variance / squares[::-1], squares[::-1])[::-1]
+    parts = np.maximum(parts, 0.0)
+    left = (rows - counts.sum()) ** 2 / len(counts) + variance * (len(counts) - len(run) - 1)
+    error = left + (variance * (2 * parts - 1) + squares * (1 - parts) ** 2).sum()
+    projected = onto_simplex(counts, total=rows)
+    freedom = 2 * np.count_nonzero(projected) - 2 - len(counts)
+    if error >= np.square(counts - projected).sum() + variance * freedom:
+        return counts
+    waves[1:-1] *= parts
+    smooth = np.fft.irfft(waves, 2 * len(run))[: len(run)]
+    return np.concatenate([smooth, counts[len(run) :]])
+
+
 def falling_tails(counts: Floats, deviation: float) -> Floats:
     """Return the counts with tails that do not rise outwards.
 
@@ -88,25 +125,24 @@ def falling_tails(counts: Floats, deviation: float) -> Floats:
         lengths = np.arange(1, inwards.size + 1)
         above = np.flatnonzero(np.cumsum(inwards) > WITHIN * deviation * np.sqrt(lengths))
         run = inwards[: int(above[0]) + 1 if above.size else inwards.size]
-        run[:] = _not_falling(run)
+        run[:] = _not_falling(run, np.ones(len(run)))
     return falling
 
 
-def _not_falling(values: Floats) -> Floats:
+def _not_falling(values: Floats, weights: Floats) -> Floats:
     """Return the closest values that never fall: neighbours that do are pooled into their mean.
 
     `scipy.optimize.isotonic_regression` does this, too. Loading it takes longer than most fits.
     """
-    means, sizes = list[float](), list[int]()
-    for value in values.tolist():
-        mean, size = value, 1
-        while means and means[-1] >= mean:
-            before = sizes.pop()
-            mean = (means.pop() * before + mean * size) / (before + size)
-            size += before
-        means.append(mean)
-        sizes.append(size)
-    return np.repeat(means, sizes)
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for value, of_value in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, weight, size = value, of_value, 1
+        while pools and pools[-1][0] >= mean:
+            before, heavy, more = pools.pop()
+            mean = (before * heavy + mean * weight) / (heavy + weight)
+            weight, size = heavy + weight, more + size
+        pools.append((mean, weight, size))
+    return np.repeat([mean for mean, _, _ in pools], [size for _, _, size in pools])
 
 
 def consistent_tables(tables: Tables, domain: Domain, *, rows: int) -> dict[Family, Floats]:

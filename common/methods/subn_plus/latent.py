@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.bayes.form import Model, NetworkForm, of_mixture
-from common.bayes.postprocessing import margin_of, marginal_table
+from common.bayes.postprocessing import margin_of, marginal_table, smoothed
 from common.errors import LocalError
 from common.marginals.threads import one_thread
 from common.methods.subn_plus.balance import MOST_ROWS, balanced
@@ -150,7 +150,8 @@ def estimated_margins(
 ) -> tuple[Floats, ...]:
     """Return each attribute's distribution, by inverse variance over the tables of its values.
 
-    Of every attribute, the first `ordered` values are in an order.
+    Of every attribute, the first `ordered` values are in an order. What is likely noise is taken
+    off (`smoothed`).
     """
     sums = [np.zeros(size) for size in sizes]
     weights = [0.0] * len(sizes)
@@ -162,12 +163,15 @@ def estimated_margins(
                 weight = sizes[attribute] / (table.counts.size * table.variance)
                 sums[attribute] += weight * marginal_table(table.counts, [axis])
                 weights[attribute] += weight
-    return tuple(
-        margin_of(total / weight, rows, 1 / np.sqrt(weight), run) / rows
-        if weight
-        else np.full(len(total), 1 / len(total))
-        for total, weight, run in zip(sums, weights, ordered or [0] * len(sizes), strict=True)
-    )
+    margins = []
+    for total, weight, run in zip(sums, weights, ordered or [0] * len(sizes), strict=True):
+        if not weight:
+            margins.append(np.full(len(total), 1 / len(total)))
+            continue
+        deviation = 1 / sqrt(weight)
+        likely = smoothed(total / weight, rows, deviation, run)
+        margins.append(margin_of(likely, rows, deviation, run) / rows)
+    return tuple(margins)
 
 
 class _Adam:

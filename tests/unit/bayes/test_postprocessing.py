@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import minimize
+from scipy.fft import dct, idct
+from scipy.optimize import isotonic_regression, minimize
 
 from common.bayes import postprocessing
 from common.bayes.domain import Domain, View
@@ -21,6 +22,7 @@ from common.bayes.postprocessing import (
     onto_simplex,
     overlaps,
     reconcile,
+    smoothed,
 )
 from common.errors import LocalError
 from common.marginals import count
@@ -228,3 +230,77 @@ def test_values_that_are_in_no_order_have_no_tail():
     made = margin_of(counts, 1130, 5.0, 5)
     assert all(one >= other for one, other in pairwise(made[:5]))
     assert made[5] > 190
+
+
+def parts_of_least_risk(counts, deviation):
+    """By another way: scipy's cosines, and falling parts of the least unbiased estimate of risk."""
+    squares = dct(counts, norm="ortho")[1:] ** 2
+
+    def risk(parts):
+        return (deviation**2 * (2 * parts - 1) + squares * (1 - parts) ** 2).sum()
+
+    fall = {"type": "ineq", "fun": lambda parts: -np.diff(parts)}
+    start = np.linspace(0.9, 0.1, len(squares))
+    found = minimize(risk, start, bounds=[(0, 1)] * len(squares), constraints=[fall], tol=1e-12)
+    return risk, found.x
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_falling_parts_of_waves_have_less_estimated_risk(seed):
+    rng = np.random.default_rng(seed)
+    counts = 150 + 20 * np.sin(np.arange(9) / 2) + rng.normal(0, 12, 9)
+    risk, least = parts_of_least_risk(counts, 12.0)
+    made = smoothed(counts, round(counts.sum()), 12.0, 0)
+    parts = dct(made, norm="ortho")[1:] / dct(counts, norm="ortho")[1:]
+    assert (np.diff(parts) <= 1e-9).all()
+    assert risk(parts) <= risk(least) + 1e-6 * abs(risk(least))
+    assert np.abs(made - counts).max() > 1
+
+
+@given(COUNTS, st.floats(0.5, 60), st.integers(0, 30))
+def test_smoothing_keeps_the_sum_and_what_is_in_no_order(counts, deviation, ordered):
+    made = smoothed(counts, 1000, deviation, min(ordered, len(counts)))
+    run = ordered if 0 < ordered < len(counts) else len(counts)
+    assert made.shape == counts.shape
+    assert made[:run].sum() == pytest.approx(counts[:run].sum(), abs=1e-6)
+    assert made[run:].tolist() == counts[run:].tolist()
+    assert np.square(made).sum() <= np.square(counts).sum() * (1 + 1e-9) + 1e-9
+
+
+def test_scipy_pools_the_parts_alike():
+    counts = np.random.default_rng(5).normal(100, 30, 60)
+    waves = dct(counts, norm="ortho")
+    squares = waves[1:] ** 2
+    parts = isotonic_regression(1 - 400 / squares, weights=squares, increasing=False).x
+    waves[1:] *= np.maximum(parts, 0)
+    assert smoothed(counts, 6000, 20.0, 0) == pytest.approx(idct(waves, norm="ortho"))
+
+
+def test_few_values_and_no_noise_change_nothing():
+    assert smoothed(np.array([3.0, 9.0, 4.0]), 16, 5.0, 0).tolist() == [3, 9, 4]
+    counts = np.array([3.0, 900.0, 4.0, 80.0, 0.0])
+    assert smoothed(counts, 987, 1e-6, 0) == pytest.approx(counts, abs=1e-9)
+    assert smoothed(np.full(6, 7.0), 42, 2.0, 0) == pytest.approx(np.full(6, 7.0))
+
+
+@pytest.mark.parametrize(("deviation", "gained"), [(3.0, 0), (30.0, 1), (120.0, 1)])
+@pytest.mark.parametrize(
+    ("shape", "ratio"),
+    [
+        (np.full(24, 200.0), 0.4),
+        (4000 * np.diff(np.exp(-np.arange(25) / 6)) / -0.98, 0.92),
+        (np.array([2000.0, 3, 900, 0, 0, 40, 700, 2, 5, 1200, 0, 8]), 1.05),
+        (np.array([4000.0, 10, 0, 0, 900, 0, 3, 0, 0, 30, 0, 0, 50, 0, 0, 0, 2, 0, 0, 0]), 1.05),
+    ],
+    ids=["level", "falling", "spikes", "sparse"],
+)
+def test_noise_of_any_size_is_taken_off_and_spikes_are_kept(shape, ratio, deviation, gained):
+    """Against the projection alone; where noise is small, at least nothing is lost."""
+    rng = np.random.default_rng(8)
+    rows, far = round(shape.sum()), []
+    for _ in range(300):
+        noisy = shape + rng.normal(0, deviation, len(shape))
+        pair = [onto_simplex(c, total=rows) for c in (smoothed(noisy, rows, deviation, 0), noisy)]
+        far.append([np.abs(own - shape).sum() for own in pair])
+    smooth, projected = np.mean(far, axis=0)
+    assert smooth < (ratio if gained else 1.05) * projected
