@@ -23,7 +23,7 @@ Decisions are made in exact rational arithmetic: every party comes to the same p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod, sqrt
@@ -34,6 +34,7 @@ from common.privacy.noise_law import NoiseLaw
 from common.study.requests import Attributes, Counts
 
 LEAST_DISTANCE = 0.2  # from independence, as a total variation distance: of a pair in detail
+LEAST_OF_CODES = 0.16  # of a code of many values and a column of few: their table is small
 LEAST_IN_TREE = 0.3  # of one that makes a tree of more than two: its other pairs follow from it
 NOISE_LEFT = 0.35  # of the noise in a table in detail, by the fit
 MOST_EDGES = 8
@@ -73,8 +74,12 @@ class Departure:
         Noise alone shows the mean of its absolute value in every cell, which is taken off. Roots
         and products of single numbers are rounded alike on every machine.
         """
-        by_noise = MEAN_ABSOLUTE * sqrt(prod(self.shape) * self.freedom * self.variance)
-        return max((float(self.absolute) - by_noise) / (2 * rows), 0.0)
+        return max((float(self.absolute) - self.absolute_noise) / (2 * rows), 0.0)
+
+    @property
+    def absolute_noise(self) -> float:
+        """The sum of absolute deviations that noise alone would show."""
+        return MEAN_ABSOLUTE * sqrt(prod(self.shape) * self.freedom * self.variance)
 
     def in_units(self, unit: int) -> Departure:
         """Return the departure of a table whose numbers are so many times smaller."""
@@ -140,6 +145,18 @@ def depends(by_pair: Mapping[Pair, Departure], sampled: int, law: NoiseLaw) -> b
     unit = scatter(by_pair, law.kurtosis) / (9 * freedom * freedom) if freedom else 0.0
     root = 1 - unit + _TOGETHER * sqrt(unit)  # unit is 2 / 9h of chi-square in h degrees
     return freedom + total > freedom * root * root * root
+
+
+def mean_distance(departures: Collection[Departure], rows: int) -> float:
+    """Return the mean total variation distance of pairs from independence that is more than noise.
+
+    Noise adds to deviations in squares. So do a few large ones among many small: a mean of absolute
+    deviations, less the noise in quadrature, tells dependence of most pairs from that of a few.
+    """
+    number = max(len(departures), 1)
+    shown = float(sum((one.absolute for one in departures), Fraction(0)) / number)
+    noise = sum(one.absolute_noise for one in departures) / number
+    return sqrt(max(shown * shown - noise * noise, 0.0)) / (2 * rows)
 
 
 def scatter(by_pair: Mapping[Pair, Departure], kurtosis: int) -> float:
@@ -262,7 +279,7 @@ def strong_forest(
             size > groups > 2 and not (ordered and ordered[a]) for a, size, groups in sights
         )
         if min(widths) <= FEW_VALUES and hidden:
-            least, values = LEAST_DISTANCE, 1
+            least, values = LEAST_OF_CODES, 1
         if (
             first != second
             and len(first | second) <= most

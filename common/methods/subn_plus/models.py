@@ -138,6 +138,7 @@ def mixture_model(
     groups = sum(widths.values()) * 2 if triples else sum(widths.values()) * 4 // 3
     classes = _classes(groups, MOST_CLASSES << fine)
     steps = max(ITERATIONS, STEPS_OF_CLASSES // classes) if exact else ITERATIONS
+    by_size = not views and bool(moments) and max(moments[0].widths) > 2
     free = sum(max(widths.get(a, 1) - 1, 0) for a in range(len(sizes))) / len(sizes)
     alike = isinstance(near, LatentModel) and [c.shape[1] for c in near.columns] == list(sizes)
     start = near if isinstance(near, LatentModel) and alike else None
@@ -159,7 +160,7 @@ def mixture_model(
             components=classes,
             iterations=iterations,
             penalty=factor * price,
-            by_size=not views and bool(moments) and max(moments[0].widths) > 2,
+            by_size=by_size,
             start=start,
         )
 
@@ -167,12 +168,16 @@ def mixture_model(
     # Tables of several columns of one tree are scored by what trees leave of them: see `error`.
     # Pairs that were looked at again are a forest of the clearest.
     again = any(pairs_seen.looks for pairs_seen in moments)
-    ways = joins([_pair(table) for table in pairs])[: 1 if views or declared or again else None]
+    alone = bool(views or declared or again)
+    contrasted = by_size and not alone
+    joinable = [_pair(table) for table in pairs]
+    ways = [frozenset(joinable)] if alone else joins(joinable, parts=contrasted)
     if start is not None:
         linked = frozenset(_sorted(link.parent, link.child) for link in start.links)
         joined, factor = linked, start.price
     else:
-        joined, factor = _chosen(evidence, ways, fitted, min(classes, COMPONENTS))
+        few = min(classes, COMPONENTS)
+        joined, factor = _chosen(evidence, ways, fitted, few, contrasted=contrasted)
         factor *= DECLARED_PRICE if declared else 1.0
     return replace(fitted(evidence, joined, factor, classes, (1 + fine) * steps), price=factor)
 
@@ -182,25 +187,43 @@ def _chosen(
     ways: Sequence[frozenset[Pair]],
     fitted: Callable[[Evidence, frozenset[Pair], float, int, int], LatentModel],
     classes: int,
+    *,
+    contrasted: bool,
 ) -> tuple[frozenset[Pair], float]:
-    """Return the joined pairs, and the factor of the price, that the sums themselves choose."""
+    """Return the joined pairs, and the factor of the price, that the sums themselves choose.
+
+    Contrasts of all pairs tell how far the tables of pairs will be off: then that decides what is
+    joined, else squares do.
+    """
     first, second = evidence.split()
 
     @cache
-    def error(joined: frozenset[Pair], factor: float) -> float:
-        return second.error(fitted(first, joined, factor, classes, TRIAL_ITERATIONS))
+    def trial(joined: frozenset[Pair], factor: float) -> LatentModel:
+        return fitted(first, joined, factor, classes, TRIAL_ITERATIONS)
 
-    best = ways[0] if len(ways) == 1 else min(ways, key=lambda joined: error(joined, 1.0))
-    return best, DEARER * best_factor(lambda factor: error(best, factor))
+    noisier = first.noisier()
+
+    def off(joined: frozenset[Pair]) -> float:
+        if not contrasted:
+            return second.error(trial(joined, 1.0))
+        other = fitted(noisier, joined, 1.0, classes, TRIAL_ITERATIONS)
+        return second.distance(trial(joined, 1.0), other)
+
+    best = ways[0] if len(ways) == 1 else min(ways, key=off)
+    return best, DEARER * best_factor(lambda factor: second.error(trial(best, factor)))
 
 
-def joins(pairs: Sequence[Pair]) -> list[frozenset[Pair]]:
-    """Return what may be joined: all pairs, or the first of them that share no attribute."""
+def joins(pairs: Sequence[Pair], *, parts: bool) -> list[frozenset[Pair]]:
+    """Return what may be joined: all pairs, or the first of them that share no attribute.
+
+    With `parts`, the stronger half and none, too.
+    """
     disjoint: list[Pair] = []
     for pair in pairs:
         if not any(set(pair) & set(other) for other in disjoint):
             disjoint.append(pair)
-    return list(dict.fromkeys(map(frozenset, (pairs, disjoint))))
+    ways = [pairs, disjoint, pairs[: (len(pairs) + 1) // 2], ()]
+    return list(dict.fromkeys(map(frozenset, ways if parts else ways[:2])))
 
 
 def _pair(table: Measurement) -> Pair:

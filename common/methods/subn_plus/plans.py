@@ -43,17 +43,20 @@ from common.study.requests import Attributes
 # Forecast noise of a pair's table, as a mean total variation distance, up to which it is asked:
 TABLE_BELOW = 0.15  # in own values, read off views that are all that is asked for
 THREE_GROUPS_BELOW = 0.17  # in three groups, read off views
+WEAK_VIEWS_BELOW = 0.45  # the same, if the look shows dependence of at least
+WORTH_WEAK_VIEWS = 1 / 3  # of that noise
 GROUPS_BELOW = 0.1  # in more, read off views or as contrasts
 PAIRS_BELOW = 0.25  # in few groups, as contrasts, of which the fit takes off most
 TRIPLES_BELOW = 0.2  # of a triple's table
 LOOK_NOISE = 0.05  # in halves, at which a first look tells of dependence
 CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
+WEAK_LOOK_NOISE = 0.11  # up to which it tells whether weak views are worth their noise
 CLEAR_PAIRS = 0.03  # up to which a look that sees nothing is not believed
 PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth, and a mixture is fitted to the end
 
 # Of the budget:
 CLEAR_LOOK = Fraction(6, 100)  # for a look as clear as that
-DETAIL = Fraction(1, 12)  # for pairs in detail, beside contrasts
+DETAIL = Fraction(1, 12)  # for pairs in detail, beside contrasts or after a look
 DETAIL_OF_VIEWS = Fraction(3, 50)
 # Of a forest: the noise of a pair in halves up to which these are asked, and the fractions of
 # margins, halves, pairs that stand out, margins again. Where margins are clear, halves may cost.
@@ -73,12 +76,11 @@ LEAST_MARGINS = Fraction(3, 5)
 LOOKED_AT = {"second look": 8, "third look": 2}
 FEW_CLEAR = Fraction(3, 2)  # clear pairs for each column, up to which a forest holds what depends
 MOST_SIEVED = 128  # columns: a fit takes its time
-# Of margins, halves and pairs in detail, by the noise of a pair in halves up to which these are
-# asked: with most of the budget for margins strong pairs still show.
-HALVES_BELOW = {
-    0.05: (Fraction(7, 10), Fraction(11, 50), Fraction(2, 25)),
-    0.09: (Fraction(39, 50), Fraction(1, 5), Fraction(1, 50)),
-}
+# Where pairs are seen in halves only: the noise of a pair up to which they are asked, and the
+# fractions of margins, halves and pairs in detail. With most of the budget for margins strong pairs
+# still show.
+HALVES_BELOW = 0.13
+HALVES_PARTS = Fraction(39, 50), Fraction(1, 5), Fraction(1, 50)
 # Of crossed tables: the forecast noise of a margin up to which it gives for them, their fraction,
 # and the most cells of each, in groups.
 CROSSED_BELOW = 0.02
@@ -154,6 +156,11 @@ class Plan:
     pair_noise: float = inf
     cell_noise: float = inf
 
+    @property
+    def has_weak_views(self) -> bool:
+        """Whether its views show strong dependence only: a look at all pairs decides."""
+        return self.name == "views" and self.pair_noise > THREE_GROUPS_BELOW
+
     def cost(self, what: str) -> Fraction:
         """Return what all sums of one kind cost."""
         return sum((ask.cost for ask in self.asks if ask.what == what), Fraction(0))
@@ -199,7 +206,8 @@ def _views(facts: PublicFacts) -> Plan | None:
     left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
     fraction = margins_fraction(facts, blocks)
     views = left * (1 - fraction - DETAIL_OF_VIEWS)
-    finest = finest_design(facts, views, facts.widths)
+    clear = look and halves_noise(facts, facts.budget * look) <= WEAK_LOOK_NOISE
+    finest = finest_design(facts, views, facts.widths, weak=bool(clear))
     if finest is None:
         return None
     noise = view_noise(finest[1], facts, views)
@@ -316,18 +324,17 @@ def _halves(facts: PublicFacts) -> Plan | None:
     """Ask for margins, and for how often halves agree; None if even these would drown."""
     if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
         return None
-    for limit, fractions in HALVES_BELOW.items():
-        margins, halves, pairs = (facts.budget * fraction for fraction in fractions)
-        noise = halves_noise(facts, halves)
-        if noise <= limit:
-            return Plan(
-                name="halves",
-                asks=(Ask(MARGINS, margins), Ask(HALVES, halves), Ask(DETAILS, pairs)),
-                blocks=margin_blocks(facts),
-                pair_noise=noise,
-                cell_noise=noise,  # worse than any that has groups
-            )
-    return None
+    margins, halves, pairs = (facts.budget * part for part in HALVES_PARTS)
+    noise = halves_noise(facts, halves)
+    if noise > HALVES_BELOW:
+        return None
+    return Plan(
+        name="halves",
+        asks=(Ask(MARGINS, margins), Ask(HALVES, halves), Ask(DETAILS, pairs)),
+        blocks=margin_blocks(facts),
+        pair_noise=noise,
+        cell_noise=noise,  # worse than any that has groups
+    )
 
 
 def _crossed(facts: PublicFacts) -> Plan | None:
@@ -414,16 +421,22 @@ def margins_fraction(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Frac
 
 
 def finest_design(
-    facts: PublicFacts, cost: Fraction, widths: Callable[[int], tuple[int, ...]]
+    facts: PublicFacts,
+    cost: Fraction,
+    widths: Callable[[int], tuple[int, ...]],
+    *,
+    weak: bool = False,
 ) -> tuple[int, Design] | None:
     """Return the most groups that can be seen, with views of them; None if three would drown.
 
-    `widths` says how many groups each attribute has, if it has at most so many.
+    `widths` says how many groups each attribute has, if it has at most so many. `weak` views of
+    three groups may have noise that only strong dependence is seen in.
     """
+    of_three = WEAK_VIEWS_BELOW if weak else THREE_GROUPS_BELOW
     best = None
     for groups in range(3, min(max(facts.sizes), MOST_GROUPS) + 1):
         design = best_design(widths(groups), cell_limit=VIEW_CELLS)
-        limit = GROUPS_BELOW if groups > 3 else THREE_GROUPS_BELOW
+        limit = GROUPS_BELOW if groups > 3 else of_three
         if view_noise(design, facts, cost) <= limit:
             best = groups, design
         elif best is None or groups > best[0] + 1:

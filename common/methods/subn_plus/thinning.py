@@ -15,12 +15,14 @@ noise than squares do, so the price is a little higher than that of the least sq
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import sqrt
 
 import numpy as np
 
+from common.methods.designs.nocd import Pair
 from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Floats, Grouping, Measurement, Moments
 from common.methods.subn_plus.trees import apart, tree_of
@@ -79,9 +81,10 @@ class Evidence:
         """
         total, cells = 0.0, 0
         for moments in self.moments:
-            if moments.order == 2:
-                off, counted = _contrast_errors(moments, mixture)
-                total, cells = total + off / moments.variance, cells + counted
+            for _, off, variance in (
+                _contrast_errors(moments, mixture) if moments.order == 2 else ()
+            ):
+                total, cells = total + float((off**2).sum()) / variance, cells + off.size
         views = apart(self.tables, tree_of(len(mixture.columns), mixture.links))
         predictions = [(view, _seen(view, mixture)) for view in views if len(view.attributes) > 1]
         for table, shown in [
@@ -91,6 +94,62 @@ class Evidence:
             total += float(((self.rows * shown - table.counts) ** 2).sum()) / table.variance
             cells += table.counts.size
         return total / max(cells, 1)
+
+    def noisier(self) -> Evidence:
+        """Return these sums with as much noise again."""
+        source = KeyedRandomSource(self._digest(), private=False)
+
+        def again(counts: Floats, variance: float) -> Floats:
+            drawn = normals(counts.size, source).reshape(counts.shape)
+            return np.asarray(counts + sqrt(variance) * drawn)
+
+        tables, pairs = (
+            tuple(
+                replace(t, counts=again(t.counts, t.variance), variance=2 * t.variance)
+                for t in shown
+            )
+            for shown in (self.tables, self.pairs)
+        )
+        moments = tuple(
+            replace(
+                moment,
+                contrasts=[
+                    again(array, moment.variance / precision)
+                    for array, precision in zip(moment.contrasts, moment.precisions, strict=True)
+                ],
+                variance=2 * moment.variance,
+            )
+            for moment in self.moments
+        )
+        return Evidence(tables, moments, self.rows, pairs)
+
+    def distance(self, mixture: LatentModel, noisier: LatentModel) -> float:
+        """Forecast the mean total variation distance of a model's pairs from the rows.
+
+        Of a pair's table in detail, or else of its contrast, what the model is off beside the noise
+        of this look. A contrast shows nothing of values within groups: what a fit to noisier sums
+        changes there is noise.
+        """
+        contrasts = next(moments for moments in self.moments if moments.order == 2)
+        groups = dict(zip(contrasts.columns, contrasts.groupings, strict=True))
+        offs = {pair: (off, v) for pair, off, v in _contrast_errors(contrasts, mixture)}
+        hidden = {}
+        for a, b in offs:
+            change = mixture.together((a, b)) - noisier.together((a, b))
+            shown = _in_groups(change, (groups[a], groups[b]))
+            hidden[a, b] = max(float(np.abs(change).sum() ** 2 - np.abs(shown).sum() ** 2), 0.0)
+        for table in self.pairs:
+            a, b = sorted(table.attributes)
+            off = _detail(table, mixture) - table.counts / self.rows
+            offs[a, b], hidden[a, b] = (off, table.variance / self.rows**2), 0.0
+        total = 0.0
+        for pair, (off, variance) in offs.items():
+            cells, squares = off.size, float((off**2).sum())
+            noise = variance * (
+                cells - sqrt(2 * cells)
+            )  # a deviation less: a root of noise is flat
+            total += sqrt(max(cells * (squares - noise) + hidden[pair], 0.0)) / 2
+        return total / len(offs)
 
     def _digest(self) -> bytes:
         digest = hashlib.sha256(b"parley thinning")
@@ -129,8 +188,12 @@ def _seen(table: Measurement, mixture: LatentModel) -> Floats:
 
 def _detail(table: Measurement, mixture: LatentModel) -> Floats:
     """Return the model's probabilities of a pair's table."""
-    joint = mixture.together(table.attributes)
-    return _grouped(_grouped(joint, table.groupings[1]).T, table.groupings[0]).T
+    return _in_groups(mixture.together(table.attributes), table.groupings)
+
+
+def _in_groups(joint: Floats, groupings: Sequence[Grouping | None]) -> Floats:
+    """Return a pair's table in groups."""
+    return _grouped(_grouped(joint, groupings[1]).T, groupings[0]).T
 
 
 def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
@@ -139,8 +202,10 @@ def _grouped(column: Floats, grouping: Grouping | None) -> Floats:
     return np.asarray(column @ np.eye(int(grouping.max()) + 1)[grouping], dtype=np.float64)
 
 
-def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int]:
-    """Return the squared error of all pairs of attributes, by precision, and their cells."""
+def _contrast_errors(
+    moments: Moments, mixture: LatentModel
+) -> Iterator[tuple[Pair, Floats, float]]:
+    """Yield the errors of all pairs of attributes, with the variance of the noise in each."""
     shifts = [contrast_shift(width) / CONTRAST_UNIT for width in moments.widths]
     contrasts = [
         _grouped(mixture.columns[column], grouping) - shift
@@ -150,18 +215,17 @@ def _contrast_errors(moments: Moments, mixture: LatentModel) -> tuple[float, int
     expected = (together * mixture.weights[:, None]).T @ together
     starts = [0, *np.cumsum(moments.widths).tolist()]
     trees = tree_of(len(mixture.columns), mixture.links)
-    total, cells = 0.0, 0
     pairs = combinations(range(len(contrasts)), 2)
     sums = zip(pairs, moments.contrasts, moments.precisions, strict=True)
     for (i, j), array, precision in sums:
         block = expected[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
-        if trees[moments.columns[i]] == trees[moments.columns[j]]:
-            joint = mixture.together((moments.columns[i], moments.columns[j]))
-            joint = _grouped(_grouped(joint, moments.groupings[j]).T, moments.groupings[i]).T
+        pair = (moments.columns[i], moments.columns[j])
+        if trees[pair[0]] == trees[pair[1]]:
+            groupings = moments.groupings[i], moments.groupings[j]
+            joint = _in_groups(mixture.together(pair), groupings)
             block = joint - shifts[j] * joint.sum(axis=1)[:, None]
             block = block - shifts[i] * block.sum(axis=0)
-        total, cells = total + precision * float(((block - array) ** 2).sum()), cells + array.size
-    return total, cells
+        yield pair, block - array, moments.variance / precision
 
 
 def best_factor(error_at: Callable[[float], float]) -> float:

@@ -17,6 +17,7 @@ from common.methods.subn_plus.plans import (
     GROUPS_BELOW,
     HALVES,
     HALVES_BELOW,
+    LOOK,
     MARGINS,
     MOST_GROUPS,
     PAIRS,
@@ -25,6 +26,8 @@ from common.methods.subn_plus.plans import (
     TRIPLES,
     VIEW_CELLS,
     VIEWS,
+    WEAK_LOOK_NOISE,
+    WEAK_VIEWS_BELOW,
     WHOLE_WORTH,
     Ask,
     best_plan,
@@ -128,8 +131,21 @@ def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():
     plan = best_plan(given)
     assert (plan.name, plan.design) == ("halves", None)
     assert asked(plan, MARGINS).cost == Fraction(39, 50)
-    assert halves_noise(given, asked(plan, HALVES).cost) <= max(HALVES_BELOW)
+    assert halves_noise(given, asked(plan, HALVES).cost) <= HALVES_BELOW
     assert best_plan(facts([16] * 14 + [2], rows=2000)).name == "margins"
+
+
+def test_weak_views_are_asked_for_if_a_look_can_tell_what_they_are_worth():
+    sizes = [2, 2, 20, 9, 3, 4, 3, 3, 3, 3, 3, 2]
+    plan = best_plan(facts(sizes, rows=5000))
+    assert (plan.name, plan.has_weak_views) == ("views", True)
+    assert THREE_GROUPS_BELOW < plan.pair_noise <= WEAK_VIEWS_BELOW
+    assert asked(plan, VIEWS).groups == 3
+    assert halves_noise(facts(sizes, rows=5000), asked(plan, LOOK).cost) <= WEAK_LOOK_NOISE
+    assert not best_plan(facts(sizes, rows=50_000)).has_weak_views
+    assert best_plan(facts(sizes, rows=2000)).name != "views"
+    known = replace(facts(sizes, rows=5000), dependent=True)  # nothing finds out, so nothing tells
+    assert not best_plan(known).has_weak_views
 
 
 def test_tables_across_the_blocks_of_margins_are_asked_where_pairs_would_drown():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from common.methods.subn_plus.facts import PublicFacts
+from common.methods.subn_plus.latent import LatentModel
 from common.methods.subn_plus.losses import Measurement, Moments
 from common.methods.subn_plus.models import mixture_model
 from common.methods.subn_plus.thinning import HELD_BACK, Evidence, best_factor, normals
@@ -41,6 +42,72 @@ def test_two_looks_are_uncorrelated_and_average_to_the_sum():
 def test_the_factor_is_that_of_the_least_error(least, wanted):
     found = best_factor(lambda factor: (np.log2(factor) - least) ** 2)
     assert found == pytest.approx(wanted)
+
+
+def test_noisier_sums_have_the_same_noise_again():
+    noise = np.random.default_rng(2).normal(0, 3, 100_000)
+    contrasts = Moments((0, 1), (np.arange(1),) * 2, [noise[:, None]], 9.0, (4.0,))
+    table = Measurement((0,), (None,), noise, 9.0)
+    noisier = Evidence((table,), (contrasts,), 1, (table,)).noisier()
+    for again in (noisier.tables[0], noisier.pairs[0]):
+        assert again.variance == 18.0
+        assert (again.counts - noise).std() == pytest.approx(3, rel=0.02)
+        assert abs(np.corrcoef(again.counts - noise, noise)[0, 1]) < 0.02
+    (moments,) = noisier.moments
+    assert moments.variance == 18.0
+    assert (moments.contrasts[0][:, 0] - noise).std() == pytest.approx(1.5, rel=0.02)
+
+
+def mixture_of(*columns):
+    """Return a mixture of two even classes, from each column's law in both."""
+    return LatentModel(np.array([0.5, 0.5]), tuple(np.array(column) for column in columns))
+
+
+def contrasts_of(mixture, groups, variance, seed):
+    """Return the noisy contrasts of all pairs of a mixture's columns, in groups."""
+    rng, widths = np.random.default_rng(seed), [int(own.max()) + 1 for own in groups]
+    seen = [
+        column @ np.eye(width)[own] - contrast_shift(width) / CONTRAST_UNIT
+        for column, own, width in zip(mixture.columns, groups, widths, strict=True)
+    ]
+    sums = [
+        (seen[a] * mixture.weights[:, None]).T @ seen[b]
+        + rng.normal(0, variance**0.5, (widths[a], widths[b]))
+        for a, b in combinations(range(len(seen)), 2)
+    ]
+    return Moments(tuple(range(len(seen))), tuple(groups), sums, variance)
+
+
+def truly_off(one, other):
+    """Return the mean total variation distance of two mixtures' pairs."""
+    pairs = list(combinations(range(len(one.columns)), 2))
+    return float(np.mean([np.abs(one.together(p) - other.together(p)).sum() / 2 for p in pairs]))
+
+
+def test_the_forecast_of_a_distance_is_the_distance():
+    """A bias that groups show, read off a look with noise; and what a fit changes within groups."""
+    skew = np.array([0.4, 0.3, 0.2, 0.1])
+    true = mixture_of(*([skew, skew[::-1]] for _ in range(6)))
+    flat = mixture_of(*([np.full(4, 0.25)] * 2 for _ in range(6)))
+    for variance in (1e-10, 1e-5):
+        look = Evidence((), (contrasts_of(true, (np.arange(4),) * 6, variance, 3),), 10_000)
+        right, far = look.distance(true, true), truly_off(flat, true)
+        assert right < 16 * variance**0.5
+        assert far < look.distance(flat, flat) < 1.3 * far + right  # as if all cells were off alike
+    within = np.kron(skew, [0.9, 0.1]), np.kron(skew[::-1], [0.1, 0.9])
+    noisy = mixture_of(*([*within] for _ in range(6)))
+    even = mixture_of(*([np.kron(own, [0.5, 0.5]) for own in (skew, skew[::-1])] for _ in range(6)))
+    groups = (np.repeat(np.arange(4), 2),) * 6
+    look = Evidence((), (contrasts_of(even, groups, 1e-10, 4),), 10_000)
+    assert look.distance(even, even) < 0.001
+    hidden = look.distance(even, noisy)
+    assert 0.9 * truly_off(even, noisy) < hidden <= truly_off(even, noisy) + 0.001
+    detail = tuple(
+        Measurement(pair, (None, None), 10_000 * even.together(pair), 1e-4)
+        for pair in combinations(range(6), 2)
+    )
+    known = replace(look, pairs=detail)  # in detail nothing is hidden
+    assert known.distance(even, noisy) < 0.001
 
 
 def some_moments(dependence, variance, seed=0):
