@@ -144,7 +144,12 @@ def mixture_model(
     start = near if isinstance(near, LatentModel) and alike else None
 
     def fitted(
-        look: Evidence, joined: frozenset[Pair], factor: float, classes: int, iterations: int
+        look: Evidence,
+        joined: frozenset[Pair],
+        factor: float,
+        classes: int,
+        iterations: int,
+        start: LatentModel | None = start,
     ) -> LatentModel:
         edges = [_all_shown(table, look.tables) for table in look.pairs if _pair(table) in joined]
         others = [table for table in look.pairs if _pair(table) not in joined]
@@ -185,7 +190,7 @@ def mixture_model(
 def _chosen(
     evidence: Evidence,
     ways: Sequence[frozenset[Pair]],
-    fitted: Callable[[Evidence, frozenset[Pair], float, int, int], LatentModel],
+    fitted: Callable[..., LatentModel],
     classes: int,
     *,
     contrasted: bool,
@@ -206,8 +211,9 @@ def _chosen(
     def off(joined: frozenset[Pair]) -> float:
         if not contrasted:
             return second.error(trial(joined, 1.0))
-        other = fitted(noisier, joined, 1.0, classes, TRIAL_ITERATIONS)
-        return second.distance(trial(joined, 1.0), other)
+        one = trial(joined, 1.0)
+        other = fitted(noisier, joined, 1.0, classes, TRIAL_ITERATIONS, one)
+        return second.distance(one, other)
 
     best = ways[0] if len(ways) == 1 else min(ways, key=off)
     return best, DEARER * best_factor(lambda factor: second.error(trial(best, factor)))
