@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, product
 from math import prod, sqrt
 
 from common.bayes.postprocessing import marginal_table
@@ -34,7 +35,7 @@ from common.privacy.noise_law import NoiseLaw
 from common.study.requests import Attributes, Counts
 
 LEAST_DISTANCE = 0.2  # from independence, as a total variation distance: of a pair in detail
-LEAST_OF_CODES = 0.16  # of a code of many values and a column of few: their table is small
+LEAST_OF_CODES = 0.16  # of a code of many values and a column of few, if others are asked
 LEAST_IN_TREE = 0.3  # of one that makes a tree of more than two: its other pairs follow from it
 NOISE_LEFT = 0.35  # of the noise in a table in detail, by the fit
 MOST_EDGES = 8
@@ -268,7 +269,11 @@ def strong_forest(
     distances = {
         pair: departure.distance(rows) for pair, departure in departures.items() if departure.clear
     }
-    for pair in sorted(distances, key=lambda pair: (-departures[pair].strength, pair)):
+    strongest = sorted(distances, key=lambda pair: (-departures[pair].strength, pair))
+    # What one table more tells is worth less than the sum: weak codes join others only.
+    for pair, of_codes in chain(
+        product(strongest, (LEAST_DISTANCE,)), product(strongest, (LEAST_OF_CODES,))
+    ):
         first, second = (tree_of[a] for a in pair)
         widths = [sizes[a] for a in pair]
         cells = prod(widths)
@@ -279,13 +284,14 @@ def strong_forest(
             size > groups > 2 and not (ordered and ordered[a]) for a, size, groups in sights
         )
         if min(widths) <= FEW_VALUES and hidden:
-            least, values = LEAST_OF_CODES, 1
+            least, values = of_codes, 1
         if (
             first != second
             and len(first | second) <= most
             and min(widths) > values  # else a few classes say it all
             and cells <= MOST_DETAIL_CELLS
             and len(chosen) < MOST_EDGES
+            and (chosen or of_codes == LEAST_DISTANCE)
             and distances[pair] >= max(least, NOISE_LEFT * noise(cells, len(chosen) + 1))
         ):
             chosen.append(pair)
