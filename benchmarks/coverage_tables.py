@@ -25,7 +25,7 @@ import numpy as np
 
 import parley
 from benchmarks.measuring import Row, keep, number, schema_of, show, spending
-from benchmarks.package_tables import CHOSEN, REPORTED, package_table
+from benchmarks.package_tables import CHOSEN, LOOKED_AT, package_table
 from benchmarks.research_tables import read_codes
 from common.analysis.estimates import estimate, of_mean
 from common.analysis.means import known_means
@@ -47,7 +47,7 @@ _TABLES = ("adult", "br2000", "titanic")
 
 def table_of(name: str, rows: int) -> tuple[Schema, Codes]:
     """Return rows of a research or a package's table, drawn once, with its codes as numbers."""
-    packaged = name in {**CHOSEN, **REPORTED}
+    packaged = name in {**CHOSEN, **LOOKED_AT}
     codes = package_table(name) if packaged else read_codes(name)[0]
     used = [place for place, size in enumerate(codes.sizes) if size > 1]
     places = np.random.default_rng(0).permutation(codes.rows)[:rows]

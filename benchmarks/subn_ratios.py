@@ -1,4 +1,4 @@
-"""subn+ against AIM, MST, PrivBayes and the floor, on tables that nobody chose a constant on.
+"""subn+ against AIM, MST, PrivBayes and the floor, on tables of a package.
 
     python -m benchmarks.subn_ratios --tables churn health --epsilons 1 --deltas 1e-9
     python -m benchmarks.subn_ratios --runs 0          prints what was measured
@@ -7,9 +7,9 @@ Each cell is a table at a promise. Methods see 80 % of the rows, ten owners' for
 floor, pooled ones for the peers (`benchmarks.peers`: private-pgm's engine, AIM with its authors'
 settings, under the same promise: one row replaced). Distances are to those rows; AUC, of gradient
 boosting and of a logistic regression for the last four binary columns (of a made table, for its
-label), on the other 20 %. A ratio below 1 is
-subn+'s advantage; the last table has geometric means over tables, those that constants were chosen
-on and the others apart. Finished runs are kept in benchmarks/results/subn-ratios.jsonl.
+label), on the other 20 %. A ratio below 1 is subn+'s advantage; the last table has geometric means
+over tables, those that constants were chosen on, those that were looked at and those that were held
+out apart. Finished runs are kept in benchmarks/results/subn-ratios.jsonl.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from benchmarks.measuring import RESULTS, Row, show
 from benchmarks.package_tables import (
     CHOSEN,
     HELD_OUT,
+    LOOKED_AT,
     MADE,
-    REPORTED,
     made_table,
     package_table,
 )
@@ -136,7 +136,7 @@ def means(lines: Sequence[Row]) -> Iterator[Row]:
     groups: dict[tuple[str, ...], list[Row]] = {}
     for line in (line for line in lines if line["against"] != REAL):
         table = str(line["table"])
-        kind = "reported" if table in REPORTED else "chosen on"
+        kind = "looked at" if table in LOOKED_AT else "chosen on"
         kind = "held out" if table in HELD_OUT else kind
         place = (kind, *(str(line[key]) for key in ("epsilon", "delta", "against")))
         groups.setdefault(place, []).append(line)
@@ -154,7 +154,7 @@ def main() -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("--tables", nargs="+", default=[*REPORTED, *HELD_OUT, *CHOSEN, *MADE])
+    options.add_argument("--tables", nargs="+", default=[*HELD_OUT, *LOOKED_AT, *CHOSEN, *MADE])
     options.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
     options.add_argument("--deltas", nargs="+", default=list(DELTAS))
     options.add_argument("--methods", nargs="+", choices=COMPARED, default=list(COMPARED))

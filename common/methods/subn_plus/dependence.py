@@ -23,7 +23,7 @@ Decisions are made in exact rational arithmetic: every party comes to the same p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, product
@@ -75,12 +75,8 @@ class Departure:
         Noise alone shows the mean of its absolute value in every cell, which is taken off. Roots
         and products of single numbers are rounded alike on every machine.
         """
-        return max((float(self.absolute) - self.absolute_noise) / (2 * rows), 0.0)
-
-    @property
-    def absolute_noise(self) -> float:
-        """The sum of absolute deviations that noise alone would show."""
-        return MEAN_ABSOLUTE * sqrt(prod(self.shape) * self.freedom * self.variance)
+        by_noise = MEAN_ABSOLUTE * sqrt(prod(self.shape) * self.freedom * self.variance)
+        return max((float(self.absolute) - by_noise) / (2 * rows), 0.0)
 
     def in_units(self, unit: int) -> Departure:
         """Return the departure of a table whose numbers are so many times smaller."""
@@ -146,18 +142,6 @@ def depends(by_pair: Mapping[Pair, Departure], sampled: int, law: NoiseLaw) -> b
     unit = scatter(by_pair, law.kurtosis) / (9 * freedom * freedom) if freedom else 0.0
     root = 1 - unit + _TOGETHER * sqrt(unit)  # unit is 2 / 9h of chi-square in h degrees
     return freedom + total > freedom * root * root * root
-
-
-def mean_distance(departures: Collection[Departure], rows: int) -> float:
-    """Return the mean total variation distance of pairs from independence that is more than noise.
-
-    Noise adds to deviations in squares. So do a few large ones among many small: a mean of absolute
-    deviations, less the noise in quadrature, tells dependence of most pairs from that of a few.
-    """
-    number = max(len(departures), 1)
-    shown = float(sum((one.absolute for one in departures), Fraction(0)) / number)
-    noise = sum(one.absolute_noise for one in departures) / number
-    return sqrt(max(shown * shown - noise * noise, 0.0)) / (2 * rows)
 
 
 def scatter(by_pair: Mapping[Pair, Departure], kurtosis: int) -> float:

@@ -43,20 +43,17 @@ from common.study.requests import Attributes
 # Forecast noise of a pair's table, as a mean total variation distance, up to which it is asked:
 TABLE_BELOW = 0.15  # in own values, read off views that are all that is asked for
 THREE_GROUPS_BELOW = 0.17  # in three groups, read off views
-WEAK_VIEWS_BELOW = 0.45  # the same, if the look shows dependence of at least
-WORTH_WEAK_VIEWS = 1 / 3  # of that noise
 GROUPS_BELOW = 0.1  # in more, read off views or as contrasts
 PAIRS_BELOW = 0.25  # in few groups, as contrasts, of which the fit takes off most
 TRIPLES_BELOW = 0.2  # of a triple's table
 LOOK_NOISE = 0.05  # in halves, at which a first look tells of dependence
 CLEAR_LOOK_NOISE = 0.03  # at which it seldom misses any
-WEAK_LOOK_NOISE = 0.11  # up to which it tells whether weak views are worth their noise
 CLEAR_PAIRS = 0.03  # up to which a look that sees nothing is not believed
 PAIRS_AS_EXACT = 0.01  # then triples may have more than a fifth, and a mixture is fitted to the end
 
 # Of the budget:
 CLEAR_LOOK = Fraction(6, 100)  # for a look as clear as that
-DETAIL = Fraction(1, 12)  # for pairs in detail, beside contrasts or after a look
+DETAIL = Fraction(1, 12)  # for pairs in detail, beside contrasts
 DETAIL_OF_VIEWS = Fraction(3, 50)
 # Of a forest: the noise of a pair in halves up to which these are asked, and the fractions of
 # margins, halves, pairs that stand out, margins again. Where margins are clear, halves may cost.
@@ -76,11 +73,13 @@ LEAST_MARGINS = Fraction(3, 5)
 LOOKED_AT = {"second look": 8, "third look": 2}
 FEW_CLEAR = Fraction(3, 2)  # clear pairs for each column, up to which a forest holds what depends
 MOST_SIEVED = 128  # columns: a fit takes its time
-# Where pairs are seen in halves only: the noise of a pair up to which they are asked, and the
-# fractions of margins, halves and pairs in detail. With most of the budget for margins strong pairs
-# still show.
-HALVES_BELOW = 0.13
-HALVES_PARTS = Fraction(39, 50), Fraction(1, 5), Fraction(1, 50)
+# Where pairs are seen in halves only, the noise of a pair up to which they are asked, and the
+# fractions of margins, halves, crossed tables and pairs in detail, by the norm. With most of the
+# budget for margins strong pairs still show.
+HALVES_BELOW = {
+    1: (0.12, (Fraction(7, 10), Fraction(7, 50), Fraction(7, 50), Fraction(1, 50))),
+    2: (0.09, (Fraction(39, 50), Fraction(1, 5), Fraction(0), Fraction(1, 50))),
+}
 # Of crossed tables: the forecast noise of a margin up to which it gives for them, their fraction,
 # and the most cells of each, in groups.
 CROSSED_BELOW = 0.02
@@ -116,7 +115,6 @@ _FOREST_ASKS = MARGINS, HALVES, FOREST, AGAIN
 _NAMES = {
     VIEWS: "correlations",
     HALVES: "correlations",
-    CROSSED: "correlations",
     FOREST: "pairs",
     SIEVED: "pairs",
     EVEN: "correlations",
@@ -155,11 +153,6 @@ class Plan:
     design: Design | None = None
     pair_noise: float = inf
     cell_noise: float = inf
-
-    @property
-    def has_weak_views(self) -> bool:
-        """Whether its views show strong dependence only: a look at all pairs decides."""
-        return self.name == "views" and self.pair_noise > THREE_GROUPS_BELOW
 
     def cost(self, what: str) -> Fraction:
         """Return what all sums of one kind cost."""
@@ -206,8 +199,7 @@ def _views(facts: PublicFacts) -> Plan | None:
     left = facts.budget * (1 - look * (1 + _FIRST_MARGINS))
     fraction = margins_fraction(facts, blocks)
     views = left * (1 - fraction - DETAIL_OF_VIEWS)
-    clear = look and halves_noise(facts, facts.budget * look) <= WEAK_LOOK_NOISE
-    finest = finest_design(facts, views, facts.widths, weak=bool(clear))
+    finest = finest_design(facts, views, facts.widths)
     if finest is None:
         return None
     noise = view_noise(finest[1], facts, views)
@@ -321,48 +313,66 @@ def sieved(facts: PublicFacts, left: Fraction, whats: Iterable[str]) -> tuple[As
 
 
 def _halves(facts: PublicFacts) -> Plan | None:
-    """Ask for margins, and for how often halves agree; None if even these would drown."""
+    """Ask for margins, and for how often halves agree; None if even these would drown.
+
+    Under pure epsilon a few large tables (`_crossed`) tell what halves hide.
+    """
     if not 1 < len(facts.cut) <= MOST_VIEWED or max(facts.sizes) <= SMALL_DOMAIN:
         return None
-    margins, halves, pairs = (facts.budget * part for part in HALVES_PARTS)
-    noise = halves_noise(facts, halves)
-    if noise > HALVES_BELOW:
+    limit, parts = HALVES_BELOW[facts.norm]
+    margins, halves, crossed, pairs = (facts.budget * part for part in parts)
+    noise, blocks = halves_noise(facts, halves), margin_blocks(facts)
+    if noise > limit:
         return None
+    asks = (
+        Ask(MARGINS, margins),
+        Ask(HALVES, halves),
+        Ask(CROSSED, crossed, CROSSED_GROUPS),
+        Ask(DETAILS, pairs),
+    )
     return Plan(
         name="halves",
-        asks=(Ask(MARGINS, margins), Ask(HALVES, halves), Ask(DETAILS, pairs)),
-        blocks=margin_blocks(facts),
+        asks=tuple(ask for ask in asks if ask.cost),
+        blocks=blocks,
+        design=crossed_design(facts, blocks) if crossed else None,
         pair_noise=noise,
         cell_noise=noise,  # worse than any that has groups
     )
 
 
-def _crossed(facts: PublicFacts) -> Plan | None:
-    """Ask for margins, and for large tables of columns of different blocks; None if they drown.
+def crossed_design(facts: PublicFacts, blocks: Sequence[Attributes]) -> Design:
+    """Return a few large tables of groups that hold every column once, of different blocks.
 
     A table costs as much as a histogram, however many columns it has: a few large ones show what
     their columns have in common, at any order, where all pairs would be noise. Margins are counted
     in blocks; columns of one block go to different tables, so that blocks link the tables, and the
-    mixture tells what no table holds. Forecast as no pair: any plan that shows all pairs is better.
+    mixture tells what no table holds.
     """
-    blocks = margin_blocks(facts)
-    if facts.norm != 1 or not 1 < len(facts.cut) <= MOST_VIEWED:
-        return None
-    if margin_noise(facts, blocks) > CROSSED_BELOW:
-        return None
     widths = facts.widths(CROSSED_GROUPS)
     columns = [a for block in blocks for a in block if facts.sizes[a] > 1]
     designs = (
         Design(tuple(tuple(sorted(columns[place::tables])) for place in range(tables)), widths)
         for tables in range(1, len(columns) + 1)
     )
-    design = next(one for one in designs if max(map(one.cells, one.views)) <= CROSSED_CELLS)
+    return next(one for one in designs if max(map(one.cells, one.views)) <= CROSSED_CELLS)
+
+
+def _crossed(facts: PublicFacts) -> Plan | None:
+    """Ask for margins, and for large tables of columns of different blocks; None if they drown.
+
+    Forecast as no pair: any plan that shows all pairs is better.
+    """
+    blocks = margin_blocks(facts)
+    if facts.norm != 1 or not 1 < len(facts.cut) <= MOST_VIEWED:
+        return None
+    if margin_noise(facts, blocks) > CROSSED_BELOW:
+        return None
     crossed = facts.budget * CROSSED_PART
     return Plan(
         name="crossed",
         asks=(Ask(MARGINS, facts.budget - crossed), Ask(CROSSED, crossed, CROSSED_GROUPS)),
         blocks=blocks,
-        design=design,
+        design=crossed_design(facts, blocks),
     )
 
 
@@ -421,22 +431,16 @@ def margins_fraction(facts: PublicFacts, blocks: tuple[Attributes, ...]) -> Frac
 
 
 def finest_design(
-    facts: PublicFacts,
-    cost: Fraction,
-    widths: Callable[[int], tuple[int, ...]],
-    *,
-    weak: bool = False,
+    facts: PublicFacts, cost: Fraction, widths: Callable[[int], tuple[int, ...]]
 ) -> tuple[int, Design] | None:
     """Return the most groups that can be seen, with views of them; None if three would drown.
 
-    `widths` says how many groups each attribute has, if it has at most so many. `weak` views of
-    three groups may have noise that only strong dependence is seen in.
+    `widths` says how many groups each attribute has, if it has at most so many.
     """
-    of_three = WEAK_VIEWS_BELOW if weak else THREE_GROUPS_BELOW
     best = None
     for groups in range(3, min(max(facts.sizes), MOST_GROUPS) + 1):
         design = best_design(widths(groups), cell_limit=VIEW_CELLS)
-        limit = GROUPS_BELOW if groups > 3 else of_three
+        limit = GROUPS_BELOW if groups > 3 else THREE_GROUPS_BELOW
         if view_noise(design, facts, cost) <= limit:
             best = groups, design
         elif best is None or groups > best[0] + 1:

@@ -44,7 +44,6 @@ from common.methods.subn_plus.dependence import (
     Departure,
     candidates,
     depends,
-    mean_distance,
     standing_out,
     strong_forest,
 )
@@ -135,10 +134,9 @@ def measure(facts: PublicFacts) -> Script[Fit]:
     known = Known(facts, plan_of(facts))
     left = facts.budget
     waiting: Sequence[Ask] = known.plan.asks
-    replaced = False
     while left:
-        if known.independent and not replaced:
-            waiting, replaced = _after_nothing(known, left, waiting), True
+        if known.independent:
+            waiting = _after_nothing(known, left, waiting)
         ask, *waiting = waiting
         yield from ASKS[ask.what](known, ask)
         left -= ask.cost
@@ -150,20 +148,17 @@ def measure(facts: PublicFacts) -> Script[Fit]:
 def _after_nothing(known: Known, left: Fraction, waiting: Sequence[Ask]) -> Sequence[Ask]:
     """Return what is asked where no pair depends: margins get all that declared tables leave.
 
-    One look at the pairs of many columns may miss those that a second one shows. Where views would
-    have shown strong dependence only, a pair that is clear in the look is asked in detail.
+    One look at the pairs of many columns may miss those that a second one shows.
     """
+    if waiting and waiting[0].what == DECLARED:
+        return waiting
     declared = [ask for ask in waiting if ask.what == DECLARED]
     left -= sum((ask.cost for ask in declared), Fraction(0))
-    others: tuple[Ask, ...] = (Ask(plans.AGAIN, left),)
     if known.may_be_sieved:
         known.independent, known.plan = False, replace(known.plan, name="sieve")
         known.moments.clear()
-        others = plans.sieved(known.facts, left, list(plans.SIEVE)[1:])
-    elif known.plan.has_weak_views and _strong_pairs(known, left * plans.DETAIL):
-        pairs = Ask(plans.DETAILS, left * plans.DETAIL)
-        others = Ask(plans.AGAIN, left - pairs.cost), pairs
-    return (*declared, *others) if waiting[0].what == DECLARED else (*others, *declared)
+        return (*plans.sieved(known.facts, left, list(plans.SIEVE)[1:]), *declared)
+    return (Ask(plans.AGAIN, left), *declared)
 
 
 def _model(known: Known, near: Model | None) -> LatentModel | JoinedModel | NetworkModel:
@@ -234,10 +229,6 @@ def nothing_depends(known: Known, law: NoiseLaw) -> bool:
     """
     if known.plan.pair_noise <= plans.CLEAR_PAIRS:
         return False
-    if known.plan.has_weak_views:
-        shown = mean_distance(known.departures.values(), known.facts.rows)
-        if shown < plans.WORTH_WEAK_VIEWS * known.plan.pair_noise:
-            return True
     facts, clear = known.facts, sum(off.clear for off in known.departures.values())
     few = known.may_be_sieved and margin_noise(facts, facts.alone) > plans.CLEAR_MARGINS
     if few and clear <= plans.FEW_CLEAR * len(facts.cut):
@@ -293,12 +284,12 @@ def _ask_contrasts(known: Known, ask: Ask, *, order: int) -> Script[None]:
         known.moments.append(contrasts.moments(facts))
 
 
-def _strong_pairs(known: Known, cost: Fraction) -> tuple[Pair, ...]:
-    """Return the pairs that are worth a table in detail, of this cost together."""
+def _ask_details(known: Known, ask: Ask) -> Script[None]:
+    """Ask for the strong pairs; if there are none, for the margins once more."""
     facts = known.facts
 
     def noise(cells: int, tables: int) -> float:
-        return detail_noise(facts, cost, cells, tables=tables)
+        return detail_noise(facts, ask.cost, cells, tables=tables)
 
     # Views lose what they show of several attributes of a tree; contrasts lose a pair.
     most = 2 if known.views or known.declared else MOST_IN_TREE
@@ -307,14 +298,9 @@ def _strong_pairs(known: Known, cost: Fraction) -> tuple[Pair, ...]:
         for pair, departure in known.departures.items()
         if pair not in known.declared_pairs
     }
-    return strong_forest(
+    pairs = strong_forest(
         undeclared, facts.sizes, rows=facts.rows, noise=noise, most=most, ordered=facts.ordered
     )
-
-
-def _ask_details(known: Known, ask: Ask) -> Script[None]:
-    """Ask for the strong pairs; if there are none, for the margins once more."""
-    facts, pairs = known.facts, _strong_pairs(known, ask.cost)
     if not pairs:
         yield from _ask_margins(known, replace(ask, what=plans.AGAIN))
         return

@@ -18,7 +18,6 @@ from common.methods.subn_plus.dependence import (
     departure,
     departures,
     depends,
-    mean_distance,
     scatter,
     strong_forest,
 )
@@ -229,24 +228,6 @@ def test_a_weaker_code_is_asked_for_beside_others_only():
     assert chosen(p0_1=code) == ()
     assert chosen(p0_1=code, p0_2=other) == ((0, 2), (0, 1))
     assert chosen(p0_1=at_distance(LEAST_OF_CODES - 0.01, (8, 2)), p0_2=other) == ((0, 2),)
-
-
-@pytest.mark.parametrize("few", [False, True])
-def test_a_mean_distance_is_that_of_most_pairs_whatever_the_noise(few):
-    """Of 200 pairs in halves, of which all depend alike or one in ten depends much."""
-    rng, rows = np.random.default_rng(4), 4000
-    true = np.where(np.arange(200) % 10 == 0, 0.3, 0.0) if few else np.full(200, 0.08)
-    shape = np.array([[1, -1], [-1, 1]])
-    for deviation in (1.0, 400.0):
-        noisy = true * rows + rng.normal(0, deviation, 200)
-        tables = (np.full((2, 2), rows / 4) + shape * off / 4 for off in noisy)
-        half, noise = [1, 1], Fraction(deviation**2).limit_denominator() / 4
-        offs = [departure(t.round().astype(int), half, half, noise, rows) for t in tables]
-        met = mean_distance(offs, rows)
-        if few:  # what one pair in ten shows is lost in noise
-            assert met < (0.017 if deviation < 2 else 0.04)
-        else:
-            assert met == pytest.approx(true.mean() / 2, rel=0.02 if deviation < 2 else 0.2)
 
 
 def test_a_tree_does_not_grow_without_end():

@@ -11,13 +11,14 @@ from common.methods.designs.nocd import best_design
 from common.methods.dp_subn.information import pair_tables
 from common.methods.subn_plus.facts import PublicFacts, halves_noise, margin_noise, view_noise
 from common.methods.subn_plus.plans import (
+    CROSSED,
     CROSSED_BELOW,
     CROSSED_CELLS,
+    DETAILS,
     FEW_GROUPS,
     GROUPS_BELOW,
     HALVES,
     HALVES_BELOW,
-    LOOK,
     MARGINS,
     MOST_GROUPS,
     PAIRS,
@@ -26,8 +27,6 @@ from common.methods.subn_plus.plans import (
     TRIPLES,
     VIEW_CELLS,
     VIEWS,
-    WEAK_LOOK_NOISE,
-    WEAK_VIEWS_BELOW,
     WHOLE_WORTH,
     Ask,
     best_plan,
@@ -127,25 +126,20 @@ def test_every_role_of_a_study_finds_the_designs_that_the_first_one_computed():
 
 
 def test_few_rows_are_looked_at_in_halves_with_most_of_the_budget_on_margins():
-    given = facts([16] * 14 + [2], rows=5000)
+    sizes = [16] * 14 + [2]
+    given = facts(sizes, rows=5000)
     plan = best_plan(given)
-    assert (plan.name, plan.design) == ("halves", None)
-    assert asked(plan, MARGINS).cost == Fraction(39, 50)
-    assert halves_noise(given, asked(plan, HALVES).cost) <= HALVES_BELOW
-    assert best_plan(facts([16] * 14 + [2], rows=2000)).name == "margins"
-
-
-def test_weak_views_are_asked_for_if_a_look_can_tell_what_they_are_worth():
-    sizes = [2, 2, 20, 9, 3, 4, 3, 3, 3, 3, 3, 2]
-    plan = best_plan(facts(sizes, rows=5000))
-    assert (plan.name, plan.has_weak_views) == ("views", True)
-    assert THREE_GROUPS_BELOW < plan.pair_noise <= WEAK_VIEWS_BELOW
-    assert asked(plan, VIEWS).groups == 3
-    assert halves_noise(facts(sizes, rows=5000), asked(plan, LOOK).cost) <= WEAK_LOOK_NOISE
-    assert not best_plan(facts(sizes, rows=50_000)).has_weak_views
-    assert best_plan(facts(sizes, rows=2000)).name != "views"
-    known = replace(facts(sizes, rows=5000), dependent=True)  # nothing finds out, so nothing tells
-    assert not best_plan(known).has_weak_views
+    limit, parts = HALVES_BELOW[1]
+    assert plan.name == "halves"
+    assert [ask.what for ask in plan.asks] == [MARGINS, HALVES, CROSSED, DETAILS]
+    assert [ask.cost for ask in plan.asks] == [given.budget * part for part in parts]
+    assert sum(parts) == sum(HALVES_BELOW[2][1]) == 1
+    assert sorted(a for view in plan.design.views for a in view) == list(range(15))
+    assert halves_noise(given, asked(plan, HALVES).cost) <= limit
+    assert best_plan(facts(sizes, rows=2000)).name == "margins"
+    halves = PLANS["halves"](facts_with_delta(sizes, 5000, Fraction(1)))
+    assert [ask.what for ask in halves.asks] == [MARGINS, HALVES, DETAILS]
+    assert halves.design is None
 
 
 def test_tables_across_the_blocks_of_margins_are_asked_where_pairs_would_drown():
