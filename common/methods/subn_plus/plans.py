@@ -12,7 +12,7 @@ margins get all that is left. docs/research/subn-notes.md has the figures behind
 | contrasts | margins, a look, contrasts of all pairs and triples, pairs in detail | a delta |
 | forest | margins, how often halves agree, tables of pairs that stand out | wide tables |
 | sieve | margins, three looks at ever fewer pairs, strong pairs in detail | wide, few rows |
-| halves | margins, how often halves agree, pairs in detail | few rows |
+| halves | margins, how often halves agree, crossed tables, pairs in detail | few rows |
 | crossed | margins, and a few large tables across their blocks | pure epsilon, fewer rows |
 | margins | margins | what is left |
 """
