@@ -254,7 +254,7 @@ def strong_forest(
         pair: departure.distance(rows) for pair, departure in departures.items() if departure.clear
     }
     strongest = sorted(distances, key=lambda pair: (-departures[pair].strength, pair))
-    # What one table more tells is worth less than the sum: weak codes join others only.
+    # A weak code is worth a table, but no sum of its own: it is asked beside other pairs only.
     for pair, of_codes in chain(
         product(strongest, (LEAST_DISTANCE,)), product(strongest, (LEAST_OF_CODES,))
     ):
